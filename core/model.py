@@ -1,0 +1,278 @@
+"""Model and State: a linkage compiled to arrays. Algorithms see only these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .assembly import Assembly, assemble, jump_table
+from .joint import FREEDOMS, Coordinates
+from .linkage import Link, Linkage, LinkageError
+from .shape import Shape
+from .spatial import pose, pose_inverse, rigid_inertia
+
+
+@dataclass(frozen=True)
+class State:
+    """What changes: joint coordinates `q` (nq,), joint velocities `v` (nv,) and `time` [s].
+
+    The velocity of a spherical joint is the angular velocity in the link's frame; of a free joint that, then the
+    velocity of the link's origin along the axes of the joint's rest frame.
+    `smooth` (nv,) is the acceleration without impacts of the step before, which a second-order step extrapolates with.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    time: float = 0.0
+    smooth: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """A forest of n links as arrays in the order of `linkage.links()`, and their layout for the assembly tree.
+
+    `parent` (n,) -1 for the world; `placement` (n, 4, 4) of the joints' rest frames in the parents' frames; `mass` (n,),
+    `center` (n, 3), `inertia` (n, 6, 6) about the link's origin. Per freedom (nv,): `lower`, `upper`, `damping`,
+    `armature`, `stiffness`, `drive_damping`. `keyed` (n,) bool: moved by the source motion, without freedoms.
+    `columns`: how the joints' motion subspaces are laid out in freedom slots.
+    """
+
+    names: tuple[str, ...]
+    parent: np.ndarray
+    coordinates: Coordinates
+    placement: np.ndarray
+    mass: np.ndarray
+    center: np.ndarray
+    inertia: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    damping: np.ndarray
+    armature: np.ndarray
+    stiffness: np.ndarray
+    drive_damping: np.ndarray
+    keyed: np.ndarray
+    shapes: tuple[tuple[Shape, ...], ...]
+    assembly: Assembly
+    columns: Columns
+    link_jumps: list[np.ndarray]
+    cluster_jumps: list[np.ndarray]
+    slot_placement: np.ndarray
+    slot_inertia: np.ndarray
+    trees: np.ndarray
+
+    @property
+    def n(self) -> int:
+        return len(self.names)
+
+    @property
+    def nq(self) -> int:
+        return self.coordinates.nq
+
+    @property
+    def nv(self) -> int:
+        return self.coordinates.nv
+
+    def rest_state(self) -> State:
+        """All joint coordinates zero, at rest."""
+        return State(self.coordinates.zero(), np.zeros(self.nv))
+
+    def relative(self, poses: np.ndarray) -> np.ndarray:
+        """Poses (..., n, 4, 4) of the links in their joints' rest frames, from world poses."""
+        inverse = pose_inverse(poses)
+        to_parent = np.where((self.parent >= 0)[:, None, None], inverse[..., np.maximum(self.parent, 0), :, :], np.eye(4))
+        return pose_inverse(self.placement) @ (to_parent @ poses)
+
+    def state_from_poses(self, poses: np.ndarray, later: np.ndarray | None = None, interval: float = 1.0) -> State:
+        """The state nearest to world poses (n, 4, 4); its velocities lead to the poses `later` after `interval` seconds."""
+        q = self.coordinates.from_transforms(self.relative(poses))
+        v = np.zeros(self.nv)
+        if later is not None:
+            v = self.coordinates.difference(q, self.coordinates.from_transforms(self.relative(later))) / interval
+        return State(q, v)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Motion subspaces in freedom slots: constant columns in the links' frames, and which of them need care.
+
+    `own` (slots, 6): the column in the frame of `link` (slots,), which is `links` for the world's axes. `carrier` (slots,):
+    the link whose motion turns the column. `velocity` (slots,): index of its joint velocity, nv for none.
+    `rest_slot`, `rest_row`, `rest_part`: columns fixed in the joint's rest frame instead: the slot, the row of the joint's
+    transform that is the column, and 0 for a turn, 3 for a translation. `third_slot`, `third_of`: a universal joint's
+    constrained axis, square to the two at third_of.
+    `slot_of` (nv,): the freedom slot of each joint velocity. `free` (joints, 6): which columns of joints between clusters
+    are freedoms, and `joint_rest` (joints, 6): which of those are carried by the parent.
+    """
+
+    own: np.ndarray
+    link: np.ndarray
+    carrier: np.ndarray
+    velocity: np.ndarray
+    rest_slot: np.ndarray
+    rest_link: np.ndarray
+    rest_row: np.ndarray
+    rest_part: np.ndarray
+    third_slot: np.ndarray
+    third_of: np.ndarray
+    slot_of: np.ndarray
+    free: np.ndarray
+    joint_rest: np.ndarray
+
+
+# Per kind of joint: the columns of its freedoms as (axis of the spatial vector, carried by the parent).
+_SUBSPACE = {
+    "fixed": [],
+    "hinge": [(0, False)],
+    "prismatic": [(3, False)],
+    "universal": [(0, True), (2, False)],
+    "spherical": [(0, False), (1, False), (2, False)],
+    "free": [(0, False), (1, False), (2, False), (3, True), (4, True), (5, True)],
+}
+
+
+def compile_model(linkage: Linkage, leaf_freedoms: int | None = None) -> Model:
+    """Compiles a linkage; raises LinkageError naming the link and the remedy.
+
+    `leaf_freedoms`: the largest dense leaf of the assembly tree, 1 for Featherstone's tree of single links, None for the
+    measured best. It changes the speed, not the result.
+    """
+    links = list(linkage.links())
+    _validate(links)
+    number = {id(link): i for i, link in enumerate(links)}
+    parent = np.array([number.get(id(link.parent), -1) for link in links], dtype=int)
+    kinds = ["fixed" if link.keyed else link.joint.kind for link in links]
+    coordinates = Coordinates(kinds)
+    freedoms = np.diff(coordinates.v_start)
+    assembly = assemble(parent, freedoms, leaf_freedoms)
+
+    def per_freedom(name: str) -> np.ndarray:
+        parts = [np.broadcast_to(np.asarray(getattr(x.joint, name), dtype=float), d) for x, d in zip(links, freedoms)]
+        return np.concatenate([*parts, np.zeros(0)])
+
+    placement = pose(np.array([x.rotation for x in links], dtype=float), np.array([x.position for x in links], dtype=float))
+    mass = np.array([x.mass for x in links], dtype=float)
+    center = np.array([x.center_of_mass for x in links], dtype=float)
+    inertia = rigid_inertia(mass, center, np.array([x.inertia for x in links], dtype=float))
+    slot_placement = np.broadcast_to(np.eye(4), (assembly.links, 4, 4)).copy()
+    slot_placement[assembly.slot] = placement
+    slot_inertia = np.zeros((assembly.links, 6, 6))
+    slot_inertia[assembly.slot] = inertia
+    trees = np.arange(len(links))
+    for i, p in enumerate(parent.tolist()):
+        trees[i] = i if p < 0 else trees[p]
+    return Model(
+        names=tuple(link.name for link in links),
+        parent=parent,
+        coordinates=coordinates,
+        placement=placement,
+        mass=mass,
+        center=center,
+        inertia=inertia,
+        keyed=np.array([link.keyed for link in links]),
+        shapes=tuple(tuple(link.shapes) for link in links),
+        assembly=assembly,
+        columns=_columns(kinds, coordinates, parent, assembly),
+        link_jumps=jump_table(assembly.parent),
+        cluster_jumps=jump_table(assembly.cluster_parent),
+        slot_placement=slot_placement,
+        slot_inertia=slot_inertia,
+        trees=trees,
+        **{name: per_freedom(name) for name in ("lower", "upper", "damping", "armature", "stiffness", "drive_damping")},
+    )
+
+
+def _columns(kinds: list[str], coordinates: Coordinates, parent: np.ndarray, assembly: Assembly) -> Columns:
+    joints = len(assembly.joint_cluster)
+    slots = assembly.freedoms + 6 * joints
+    own, link = np.zeros((slots, 6)), np.full(slots, assembly.links)
+    carrier, velocity = np.full(slots, assembly.links), np.full(slots, coordinates.nv)
+    free, joint_rest = np.zeros((joints, 6), dtype=bool), np.zeros((joints, 6), dtype=bool)
+    rest: list[tuple[int, int, int, int]] = []
+    third: list[tuple[int, int]] = []
+    slot_of = np.empty(coordinates.nv, dtype=int)
+    for leaves in (batch for level in assembly.levels for batch in level.leaves):
+        # a floating cluster's base moves in all six directions of the world's axes
+        floating = np.flatnonzero(leaves.floats)
+        base = leaves.first_freedom + leaves.freedoms * floating[:, None] + np.arange(6)
+        own[base] = np.eye(6)
+    carried_roots = set(assembly.cluster_root[assembly.base].tolist())
+    for i, kind in enumerate(kinds):
+        start, me = int(assembly.freedom_slot[i]), int(assembly.slot[i])
+        above = int(assembly.slot[parent[i]]) if parent[i] >= 0 else assembly.links
+        between = me in carried_roots
+        if between:
+            own[start : start + 6] = np.eye(6)
+            link[start : start + 6] = me
+        for d, (axis, by_parent) in enumerate(_SUBSPACE[kind]):
+            column = start + (axis if between else d)
+            own[column, axis] = 1.0
+            link[column] = me
+            carrier[column] = above if by_parent else me
+            velocity[column] = coordinates.v_start[i] + d
+            slot_of[coordinates.v_start[i] + d] = column
+            if by_parent:
+                rest.append((column, me, axis % 3, axis // 3 * 3))
+            if between:
+                joint, offset = divmod(column - assembly.freedoms, 6)
+                free[joint, offset] = True
+                joint_rest[joint, offset] = by_parent
+        if between and kind == "universal":
+            third.append((start + 1, start))
+    rest_table = np.array(rest, dtype=int).reshape(-1, 4)
+    third_table = np.array(third, dtype=int).reshape(-1, 2)
+    return Columns(
+        own, link, carrier, velocity, *rest_table.T, *third_table.T, slot_of, free, joint_rest
+    )
+
+
+def _validate(links: list[Link]) -> None:
+    """Raises LinkageError for the first thing that cannot be simulated, naming the link and the remedy."""
+
+    def refuse(link: Link, what: str, remedy: str) -> None:
+        raise LinkageError(f"link {link.name!r}: {what}; {remedy}")
+
+    if not links:
+        raise LinkageError("the linkage has no links; add at least one")
+    seen: set[str] = set()
+    for link in links:
+        joint = link.joint
+        if link.name in seen:
+            refuse(link, "its name is taken", "give every link a name of its own")
+        seen.add(link.name)
+        if joint.kind not in FREEDOMS:
+            refuse(link, f"unknown joint kind {joint.kind!r}", f"use one of {', '.join(FREEDOMS)}")
+        vectors = (link.position, link.center_of_mass)
+        if any(np.shape(x) != (3,) or not np.isfinite(x).all() for x in vectors):
+            refuse(link, "its position or center of mass is not three finite numbers", "check the bone's transforms")
+        rotation = np.asarray(link.rotation, dtype=float)
+        if rotation.shape != (3, 3) or not np.isfinite(rotation).all():
+            refuse(link, "its rotation is not a finite 3 by 3 matrix", "check the bone's transforms")
+        if np.abs(rotation.T @ rotation - np.eye(3)).max() > 1e-6 or np.linalg.det(rotation) < 0:
+            refuse(link, "its rotation is not a pure rotation", "remove scale, shear and mirroring")
+        if not (np.isfinite(link.mass) and (link.mass > 0 or link.keyed)):
+            refuse(link, f"mass {link.mass} is not positive", "give it a positive mass or weld it to its parent")
+        inertia = np.asarray(link.inertia, dtype=float)
+        if inertia.shape != (3, 3) or not np.isfinite(inertia).all() or np.abs(inertia - inertia.T).max() > 1e-9 * (
+            np.abs(inertia).max() + 1e-300
+        ):
+            refuse(link, "its inertia is not a finite symmetric 3 by 3 matrix", "compute it from its shape")
+        principal = np.linalg.eigvalsh(inertia)
+        if not link.keyed and (principal[0] <= 0 or principal[2] > (principal[0] + principal[1]) * (1 + 1e-6)):
+            refuse(link, "its inertia belongs to no rigid body", "moments must be positive, none above the others' sum")
+        d = FREEDOMS[joint.kind]
+        for name in ("lower", "upper", "damping", "armature", "stiffness", "drive_damping"):
+            value = np.asarray(getattr(joint, name), dtype=float)
+            if value.ndim > 1 or (value.ndim == 1 and value.shape != (d,)):
+                refuse(link, f"{name} has shape {value.shape}", f"give a number or {d} numbers")
+            limit = name in ("lower", "upper")
+            if np.isnan(value).any() or (not limit and not (np.isfinite(value).all() and (value >= 0).all())):
+                refuse(link, f"{name} is {value}", "give a number" if limit else "give a finite number of at least zero")
+        lower, upper = np.asarray(joint.lower, dtype=float), np.asarray(joint.upper, dtype=float)
+        if (lower > upper).any():
+            refuse(link, f"lower limit {lower} is above upper limit {upper}", "swap them")
+        if joint.kind == "free":
+            if np.isfinite(lower).any() or np.isfinite(upper).any():
+                refuse(link, "a free joint has no limits", "remove them or choose another joint")
+            if any(np.any(getattr(joint, x)) for x in ("damping", "armature", "stiffness", "drive_damping")):
+                refuse(link, "a free joint has no passive mechanics", "set damping, armature and drives to zero")

@@ -1,0 +1,55 @@
+"""What touches: shapes on links, and the scenery they land on.
+
+Shapes of links are given in the link's frame, scenery in the world's. Units are metres; friction (Coulomb's μ) and
+restitution are those of the pair's two surfaces combined: friction by the geometric mean, restitution by the larger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surface:
+    friction: float = 0.6
+    restitution: float = 0.0
+
+
+@dataclass(frozen=True)
+class Sphere(Surface):
+    """A ball around `center` (3,)."""
+
+    center: np.ndarray
+    radius: float
+
+
+@dataclass(frozen=True)
+class Capsule(Surface):
+    """All points within `radius` of the segment from `start` (3,) to `end` (3,)."""
+
+    start: np.ndarray
+    end: np.ndarray
+    radius: float
+
+
+@dataclass(frozen=True)
+class Plane(Surface):
+    """Everything below the plane through `point` (3,) with outward unit `normal` (3,) is solid."""
+
+    point: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    normal: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+
+
+@dataclass(frozen=True)
+class Box(Surface):
+    """A solid box: `center` (3,), `half` extents (3,) along the columns of `rotation` (3, 3)."""
+
+    center: np.ndarray
+    half: np.ndarray
+    rotation: np.ndarray = field(default_factory=lambda: np.eye(3))
+
+
+Shape = Sphere | Capsule
+Scenery = Plane | Box
