@@ -18,14 +18,14 @@ class State:
     """What changes: joint coordinates `q` (nq,), joint velocities `v` (nv,) and `time` [s].
 
     The velocity of a spherical joint is the angular velocity in the link's frame; of a free joint that, then the
-    velocity of the link's origin along the axes of the joint's rest frame.
-    `smooth` (nv,) is the acceleration without impacts of the step before, which a second-order step extrapolates with.
+    velocity of the link's origin along the axes of the joint's rest frame. `memory` is what the step before leaves to the
+    next (see integration.py); a state without it is complete, only its next step starts cold.
     """
 
     q: np.ndarray
     v: np.ndarray
     time: float = 0.0
-    smooth: np.ndarray | None = None
+    memory: object | None = None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,11 @@ class Sphere(Surface):
     center: np.ndarray
     radius: float
 
+    @property
+    def reach(self) -> float:
+        """The farthest point's distance from the link's origin [m]."""
+        return float(np.linalg.norm(self.center)) + self.radius
+
 
 @dataclass(frozen=True)
 class Capsule(Surface):
@@ -32,6 +37,11 @@ class Capsule(Surface):
     start: np.ndarray
     end: np.ndarray
     radius: float
+
+    @property
+    def reach(self) -> float:
+        """The farthest point's distance from the link's origin [m]."""
+        return float(max(np.linalg.norm(self.start), np.linalg.norm(self.end))) + self.radius
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,74 @@
+"""The velocity-level constraint problem of a step: joint limits and contacts, gathered in one set of rows.
+
+A row is a unit impulse: how it pushes the freedom slots, and which velocity it is to keep from falling below a bound.
+Distances enter as bounds too: a gap may close within the step but no further, so nothing is met before it is reached
+and nothing is passed through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .collision import Contacts, tangents
+from .kinematics import Kinematics, Motions
+from .limits import LimitRows
+from .model import Model
+from .spatial import cross
+
+RECOVERY = 0.2
+"""Part of an overlap that a step removes."""
+BOUNCE_SPEED = 0.05
+"""Approach below this many metres per second per square root of metre of model size does not bounce."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """m limit rows, then three rows (normal, two tangents) for each of k contacts.
+
+    `columns` (slots, rows): unit impulses on the freedom slots. `wrenches` (k, 3, 6) of the contacts about their clusters'
+    origins. `bound` (m + k,) [rad/s or m/s]: the lowest allowed velocity of limits and normals.
+    """
+
+    limits: LimitRows
+    contacts: Contacts
+    columns: np.ndarray
+    wrenches: np.ndarray
+    bound: np.ndarray
+
+    def velocity(self, v: np.ndarray, moving: Motions) -> np.ndarray:
+        """The rows' velocities (rows,) at joint velocities `v` (nv,) and the links' twists."""
+        limits = (self.limits.weights * np.append(v, 0.0)[self.limits.freedoms]).sum(-1)
+        twists = moving.links[self.contacts.link]
+        contacts = (self.wrenches @ twists[:, :, None]).reshape(-1)
+        return np.concatenate((limits, contacts))
+
+
+def gather(
+    model: Model, kin: Kinematics, limits: LimitRows, contacts: Contacts, h: float, fastest: float, turning: float = 10.0
+) -> Rows:
+    """The rows of a step of `h` seconds; overlaps part at no more than `fastest` [m/s], limits at `turning` [rad/s]."""
+    m, k = len(limits), len(contacts)
+    columns = np.zeros((len(model.columns.link), m + 3 * k))
+    if m:
+        slot = np.append(model.columns.slot_of, 0)[limits.freedoms]
+        columns[slot, np.arange(m)[:, None]] += np.where(limits.freedoms < model.nv, limits.weights, 0.0)
+    frames = tangents(contacts.normal)
+    arm = contacts.point - kin.origin[model.assembly.cluster_of[contacts.link]]
+    wrenches = np.concatenate((cross(arm[:, None, :], frames), frames), axis=-1)
+    for leaves in (batch for level in model.assembly.levels for batch in level.leaves):
+        place = contacts.link - leaves.first_link
+        inside = np.flatnonzero((place >= 0) & (place < leaves.count * leaves.links))
+        if not len(inside):
+            continue
+        cluster, link = np.divmod(place[inside], leaves.links)
+        subspace = leaves.freedom_view(kin.columns)[cluster]
+        pushes = (subspace @ wrenches[inside].swapaxes(-1, -2)) * leaves.moves[cluster, link][:, :, None]
+        slots = leaves.first_freedom + leaves.freedoms * cluster[:, None] + np.arange(leaves.freedoms)
+        columns[slots[:, :, None], (m + 3 * inside[:, None] + np.arange(3))[:, None, :]] = pushes
+    gap = np.concatenate((limits.gap, contacts.gap))
+    most = np.full(m + k, fastest)
+    most[:m] = turning
+    bound = np.where(gap >= 0, -gap, np.minimum(-RECOVERY * gap, h * most)) / h
+    return Rows(limits, contacts, columns, wrenches, bound)

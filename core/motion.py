@@ -1,0 +1,102 @@
+"""The source motion: where the animation has the links, frame by frame, and between frames."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .model import Model
+from .spatial import cross, exponential, logarithm, matrix_quaternion, pose, quaternion_conjugate
+from .spatial import quaternion_matrix, quaternion_multiply
+
+
+class Motion:
+    """World poses of a model's links at consecutive frames.
+
+    `poses` (frames, n, 4, 4) [m], `frame_time` [s]. Before the first and after the last frame the pose is held.
+    Between frames keyed links follow a curve with continuous velocity (Hermite, rotations in rotation vectors).
+    """
+
+    def __init__(self, poses: np.ndarray, frame_time: float) -> None:
+        self.poses = np.asarray(poses, dtype=float)
+        self.frame_time = float(frame_time)
+        if self.poses.ndim != 4 or self.poses.shape[2:] != (4, 4) or len(self.poses) == 0:
+            raise ValueError(f"motion poses have shape {self.poses.shape}; give (frames, links, 4, 4)")
+        if not np.isfinite(self.poses).all():
+            frame, link = np.argwhere(~np.isfinite(self.poses).all((-1, -2)))[0]
+            raise ValueError(f"the motion's frame {frame} of link number {link} is not finite; check the animation")
+
+    def __len__(self) -> int:
+        return len(self.poses)
+
+
+class Follower:
+    """A motion in a model's joints: transforms of keyed links and joint targets at any time."""
+
+    def __init__(self, model: Model, motion: Motion) -> None:
+        if motion.poses.shape[1] != model.n:
+            raise ValueError(f"the motion has {motion.poses.shape[1]} links, the model {model.n}; sample it from the same rig")
+        self.model, self.frame_time, self.frames = model, motion.frame_time, len(motion)
+        relative = model.relative(motion.poses)
+        self.position = relative[..., :3, 3]
+        self.turn = matrix_quaternion(relative[..., :3, :3])
+        opposite = (self.turn[1:] * self.turn[:-1]).sum(-1) < 0
+        self.turn[1:] *= np.cumprod(np.where(opposite, -1.0, 1.0), axis=0)[..., None]
+        self.velocity = _slopes(self.position) / self.frame_time
+        step = logarithm(quaternion_multiply(quaternion_conjugate(self.turn[:-1]), self.turn[1:]))
+        self.spin = _averaged(step, self.turn.shape[:-1]) / self.frame_time
+        self.q = model.coordinates.from_transforms(relative)
+
+    def _interval(self, time: float) -> tuple[int, float]:
+        place = min(max(time / self.frame_time, 0.0), self.frames - 1.0)
+        first = min(int(place), max(self.frames - 2, 0))
+        return first, place - first
+
+    def transforms(self, time: float) -> np.ndarray:
+        """The links' poses in their joints' rest frames (n, 4, 4)."""
+        k, s = self._interval(time)
+        if self.frames == 1:
+            return pose(quaternion_matrix(self.turn[0]), self.position[0])
+        dt = self.frame_time
+        b0, b1, m0, m1 = (1 + 2 * s) * (1 - s) ** 2, s * s * (3 - 2 * s), s * (1 - s) ** 2, s * s * (s - 1)
+        position = (
+            b0 * self.position[k] + b1 * self.position[k + 1] + dt * (m0 * self.velocity[k] + m1 * self.velocity[k + 1])
+        )
+        whole = logarithm(quaternion_multiply(quaternion_conjugate(self.turn[k]), self.turn[k + 1]))
+        # the rate of a rotation vector u that turns with ω, to second order in u
+        end = self.spin[k + 1] + 0.5 * cross(whole, self.spin[k + 1])
+        vector = b1 * whole + dt * (m0 * self.spin[k] + m1 * end)
+        return pose(quaternion_matrix(quaternion_multiply(self.turn[k], exponential(vector))), position)
+
+    def twists(self, time: float, span: float = 1e-5) -> np.ndarray:
+        """The links' twists against their parents (n, 6) in their own frames, zero beyond the motion."""
+        if not 0.0 <= time < (self.frames - 1) * self.frame_time:
+            return np.zeros((self.model.n, 6))
+        early, late = self.transforms(time - span), self.transforms(time + span)
+        low, high = max(time - span, 0.0), min(time + span, (self.frames - 1) * self.frame_time)
+        middle = self.transforms(time)[:, :3, :3].swapaxes(-1, -2)
+        turned = matrix_quaternion(early[:, :3, :3].swapaxes(-1, -2) @ late[:, :3, :3])
+        moved = (middle @ (late[:, :3, 3:] - early[:, :3, 3:]))[:, :, 0]
+        return np.concatenate((logarithm(turned), moved), axis=-1) / (high - low)
+
+    def target(self, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Joint coordinates (nq,) and velocities (nv,) of the motion."""
+        k, s = self._interval(time)
+        if self.frames == 1:
+            return self.q[0], np.zeros(self.model.nv)
+        velocity = self.model.coordinates.difference(self.q[k], self.q[k + 1]) / self.frame_time
+        q = self.model.coordinates.integrate(self.q[k], velocity, s * self.frame_time)
+        return q, velocity if time < (self.frames - 1) * self.frame_time else np.zeros_like(velocity)
+
+
+def _slopes(values: np.ndarray) -> np.ndarray:
+    """Central differences per frame along the first axis, one-sided at the ends."""
+    return np.gradient(values, axis=0) if len(values) > 1 else np.zeros_like(values)
+
+
+def _averaged(steps: np.ndarray, shape: tuple) -> np.ndarray:
+    """Values per frame from steps between frames: the mean of the steps before and after."""
+    result = np.zeros((*shape, 3))
+    if len(steps):
+        result[0], result[-1] = steps[0], steps[-1]
+        result[1:-1] = 0.5 * (steps[:-1] + steps[1:])
+    return result

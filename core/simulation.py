@@ -1,0 +1,114 @@
+"""Simulation: a model run over frames into a trajectory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from .diagnostics import energy
+from .dynamics import GRAVITY
+from .integration import World, step
+from .kinematics import link_poses
+from .model import Model, State
+from .motion import Follower, Motion
+from .shape import Scenery
+from .trajectory import Trajectory
+
+
+class SimulationError(RuntimeError):
+    """A simulation that cannot go on; the message names the link. The frames before it are in `trajectory`."""
+
+
+class Simulation:
+    """Runs a model from the source motion's first frame, or from rest.
+
+    `frame_time` [s] is divided into `substeps` equal steps. Links marked keyed follow `motion`; with `follow` the joints'
+    drives aim at its pose too. Raises ValueError for settings that cannot be simulated.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        scenery: Sequence[Scenery] = (),
+        motion: Motion | None = None,
+        frame_time: float = 1 / 24,
+        substeps: int = 10,
+        gravity: Sequence[float] = GRAVITY,
+        follow: bool = False,
+        state: State | None = None,
+    ) -> None:
+        if not (np.isfinite(frame_time) and frame_time > 0):
+            raise ValueError(f"frame time is {frame_time}; give a positive number of seconds")
+        if int(substeps) != substeps or substeps < 1:
+            raise ValueError(f"substeps is {substeps}; give a whole number of at least 1")
+        if np.shape(gravity) != (3,) or not np.isfinite(gravity).all():
+            raise ValueError(f"gravity is {gravity}; give three finite numbers [m/s²]")
+        if motion is None and (follow or model.keyed.any()):
+            raise ValueError("links are keyed or followed but there is no motion; give one")
+        self.model, self.frame_time, self.substeps = model, float(frame_time), int(substeps)
+        follower = Follower(model, motion) if motion is not None else None
+        self.world = World(model, tuple(scenery), np.asarray(gravity, dtype=float), follower, follow)
+        if state is None:
+            state = model.rest_state() if follower is None else State(follower.q[0], follower.target(0.0)[1])
+        self.state = state
+        self._frames: list[tuple] = []
+        self._seconds: list[float] = []
+
+    def run(self, frames: int) -> Iterator[int]:
+        """Simulates, and yields each frame's index once it is reached; the start state is frame 0.
+
+        Raises SimulationError where the state stops being finite.
+        """
+        if int(frames) != frames or frames < 1:
+            raise ValueError(f"{frames} frames asked for; give a whole number of at least 1")
+        self._record()
+        yield 0
+        h = self.frame_time / self.substeps
+        for frame in range(1, int(frames)):
+            state = self.state
+            for _ in range(self.substeps):
+                begin = time.perf_counter()
+                state = step(self.world, state, h)
+                self._seconds.append(time.perf_counter() - begin)
+                self._check(state, frame)
+            self.state = state
+            self._record()
+            yield frame
+
+    def _check(self, state: State, frame: int) -> None:
+        if np.isfinite(state.v).all() and np.isfinite(state.q).all():
+            return
+        c = self.model.coordinates
+        bad = [
+            not (np.isfinite(state.v[c.v_start[i] : c.v_start[i + 1]]).all() and
+                 np.isfinite(state.q[c.q_start[i] : c.q_start[i + 1]]).all())
+            for i in range(self.model.n)
+        ]  # fmt: skip
+        name = self.model.names[int(np.argmax(bad))]
+        raise SimulationError(
+            f"link {name!r} is no longer finite at frame {frame}; use more substeps, or look for its extreme mass or stiffness"
+        )
+
+    def _record(self) -> None:
+        world, state = self.world, self.state
+        given = world.keyed(state.time, 0.5 * self.frame_time)[0]
+        poses = link_poses(self.model, state.q, given)[0]
+        touching = world.collider.contacts(poses[:-1], 0.0)
+        self._frames.append((
+            state.q, state.v, poses[self.model.assembly.slot],
+            0 if state.memory is None else state.memory.contacts,
+            max(0.0, -touching.gap.min(initial=0.0)),
+            world.limits.violation(state.q),
+            energy(self.model, state, world.gravity, given),
+        ))  # fmt: skip
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The frames reached so far."""
+        if not self._frames:
+            raise ValueError("the simulation has no frames yet; run it first")
+        columns = [np.array(column) for column in zip(*self._frames)]
+        return Trajectory(np.array(self.model.names), self.frame_time, *columns, np.array(self._seconds))

@@ -1,0 +1,61 @@
+"""Trajectory: the frames of a simulation, the single source of what the animator sees."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """F frames of n links.
+
+    `names` (n,); `frame_time` [s]; `q` (F, nq), `v` (F, nv) joint coordinates and velocities; `world` (F, n, 4, 4) poses;
+    `contacts` (F,) number of contacts; `penetration` (F,) deepest overlap [m]; `limit_violation` (F,) [rad];
+    `energy` (F,) kinetic and potential [J]; `step_seconds` (steps,) what each step took.
+    """
+
+    names: np.ndarray
+    frame_time: float
+    q: np.ndarray
+    v: np.ndarray
+    world: np.ndarray
+    contacts: np.ndarray
+    penetration: np.ndarray
+    limit_violation: np.ndarray
+    energy: np.ndarray
+    step_seconds: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def poses(self) -> np.ndarray:
+        """World poses (F, n, 4, 4) of the links' frames."""
+        return self.world
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes an .npz file, whole or not at all. Raises OSError where the folder cannot be written."""
+        path = Path(path)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".npz")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, **{field.name: getattr(self, field.name) for field in fields(self)})
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Trajectory:
+        """Reads what `save` wrote, to the last bit. Raises ValueError for any other file."""
+        try:
+            with np.load(path, allow_pickle=False) as data:
+                values = {field.name: data[field.name] for field in fields(cls)}
+        except (KeyError, ValueError, EOFError) as error:
+            raise ValueError(f"{path} is not a trajectory ({error}); save one with Trajectory.save") from error
+        values["frame_time"] = float(values["frame_time"])
+        return cls(**values)
