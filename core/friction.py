@@ -23,7 +23,7 @@ DAMPING_MIN, DAMPING_MAX = 1e-6, 1e-2
 NEWTON_ITERATIONS = 12
 # Rounds of ADMM between attempts of Newton: penalty in scaled units and iterations. A large penalty comes near soonest;
 # small ones let go of the contact states in which a large one is caught for long.
-ADMM_ROUNDS = (0.3, 20), (0.1, 40), (0.03, 80), (0.1, 80), (0.03, 160)
+ADMM_ROUNDS = (0.3, 20), (0.1, 20), (0.1, 40), (0.03, 40), (0.03, 80), (0.01, 80), (0.1, 160)
 RELAXATION = 1.6
 BACKTRACK = 0.5 ** np.arange(1.0, 9.0)[:, None]
 
@@ -46,6 +46,7 @@ def solve(
     limits: int = 0,
     warm: np.ndarray | None = None,
     tolerance: float = 1e-8,
+    sufficient: float = 1e-5,
 ) -> tuple[np.ndarray, Outcome]:
     """Impulses (rows,) that satisfy all constraints at once, and the outcome.
 
@@ -56,7 +57,8 @@ def solve(
     - three rows (normal, tangent, tangent) per contact, with `friction` (contacts,): the normal row is unilateral and
       the tangential impulse is within friction times the normal one and opposes w to the full while that is not zero.
 
-    `warm` (rows,) is a guess, as good as the last step's impulses. The residual is the largest element of
+    `warm` (rows,) is a guess, as good as the last step's impulses. Newton's method aims at `tolerance`; once it has had
+    to be helped, a `sufficient` residual ends the search. The impulses are admissible whatever the residual. The residual is the largest element of
     z - P(z - w), where P projects onto the cones at hand, with each row scaled by the root of its diagonal in G (one
     for both tangents) and in units of the largest scaled u. Units are those of the rows, N s and m/s for contacts.
     """
@@ -66,14 +68,16 @@ def solve(
     z = np.zeros(len(u)) if warm is None else problem.scaled(warm)
     best, residual, iterations = problem.newton(z, tolerance)
     z, force = best, None
+    enough = tolerance
     for penalty, rounds in ADMM_ROUNDS:
-        if residual <= tolerance:
+        if residual <= enough:
             break
         z, force = problem.admm(z, force, penalty, rounds)
         candidate, value, count = problem.newton(z, tolerance)
         iterations += rounds + count
         if value < residual:
             best, residual = candidate, value
+        enough = max(tolerance, sufficient)
     return problem.unscaled(problem.project(best)[0]), Outcome(iterations, residual, residual <= tolerance)
 
 
@@ -120,7 +124,10 @@ class _Problem:
         diagonal = G.diagonal()[self.order]
         tangents = diagonal[self.split :].reshape(2, contacts)
         tangents[:] = 0.5 * (tangents[0] + tangents[1])
-        scale = 1.0 / np.sqrt(np.maximum(diagonal, 1e-12 * diagonal.max(initial=TINY)))
+        # Rows that no impulse can move, as those of a contact between a keyed link and the ground, drop out as zeros.
+        self.root = np.sqrt(diagonal)
+        movable = diagonal > 1e-12 * diagonal.max(initial=TINY)
+        scale = movable / np.maximum(self.root, TINY)
         self.G = G.take(self.order, axis=0).take(self.order, axis=1)
         self.G *= scale[:, None]
         self.G *= scale
@@ -129,12 +136,13 @@ class _Problem:
         self.scale = scale * self.speed
         self.u /= self.speed or 1.0
         # The tangents' unit of impulse differs from the normal's, and friction with it.
-        self.friction = friction * scale[self.normals] / scale[self.split : self.split + contacts]
+        normal, tangent = scale[self.normals], scale[self.split : self.split + contacts]
+        self.friction = friction * normal / np.maximum(tangent, np.maximum(1e-6 * normal, TINY))
         self.floor = np.zeros(self.split)
         self.floor[:equalities] = -np.inf
 
     def scaled(self, impulses: np.ndarray) -> np.ndarray:
-        return impulses[self.order] / self.scale
+        return impulses[self.order] * self.root / self.speed
 
     def unscaled(self, z: np.ndarray) -> np.ndarray:
         impulses = np.empty_like(z)

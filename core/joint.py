@@ -113,7 +113,7 @@ class Coordinates:
         result[..., :3, :3] = quaternion_matrix(turn)
         result[..., 3, 3] = 1.0
         result[..., self.slides, 0, 3] = q[..., self.slide_q]
-        result[..., self.free, :3, 3] = q[..., self.free_position_q]
+        result[..., :3, 3][..., self.free, :] = q[..., self.free_position_q]
         return result
 
     def from_transforms(self, poses: np.ndarray) -> np.ndarray:
@@ -123,9 +123,9 @@ class Coordinates:
         q[..., self.quaternion_q] = turn[..., self.turning, :]
         hinge = turn[..., self.hinges, :]
         q[..., self.hinge_q] = 2 * np.arctan2(hinge[..., 1], hinge[..., 0])
-        q[..., self.universal_q] = _universal_angles(poses[..., self.universals, :3, :3])
+        q[..., self.universal_q] = _universal_angles(poses[..., :3, :3][..., self.universals, :, :])
         q[..., self.slide_q] = poses[..., self.slides, 0, 3]
-        q[..., self.free_position_q] = poses[..., self.free, :3, 3]
+        q[..., self.free_position_q] = poses[..., :3, 3][..., self.free, :]
         return q
 
 

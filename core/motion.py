@@ -69,7 +69,7 @@ class Follower:
 
     def twists(self, time: float, span: float = 1e-5) -> np.ndarray:
         """The links' twists against their parents (n, 6) in their own frames, zero beyond the motion."""
-        if not 0.0 <= time < (self.frames - 1) * self.frame_time:
+        if not -span <= time <= (self.frames - 1) * self.frame_time + span or self.frames == 1:
             return np.zeros((self.model.n, 6))
         early, late = self.transforms(time - span), self.transforms(time + span)
         low, high = max(time - span, 0.0), min(time + span, (self.frames - 1) * self.frame_time)
@@ -89,14 +89,16 @@ class Follower:
 
 
 def _slopes(values: np.ndarray) -> np.ndarray:
-    """Central differences per frame along the first axis, one-sided at the ends."""
-    return np.gradient(values, axis=0) if len(values) > 1 else np.zeros_like(values)
+    """Differences per frame along the first axis, of second order also at the ends where there are three frames."""
+    frames = len(values)
+    return np.gradient(values, axis=0, edge_order=min(frames - 1, 2)) if frames > 1 else np.zeros_like(values)
 
 
 def _averaged(steps: np.ndarray, shape: tuple) -> np.ndarray:
-    """Values per frame from steps between frames: the mean of the steps before and after."""
+    """Values per frame from steps between frames: the mean of the steps before and after, extrapolated at the ends."""
     result = np.zeros((*shape, 3))
     if len(steps):
-        result[0], result[-1] = steps[0], steps[-1]
+        result[0] = 1.5 * steps[0] - 0.5 * steps[min(1, len(steps) - 1)]
+        result[-1] = 1.5 * steps[-1] - 0.5 * steps[max(-2, -len(steps))]
         result[1:-1] = 0.5 * (steps[:-1] + steps[1:])
     return result
