@@ -12,8 +12,9 @@ import numpy as np
 
 from .shape import Box, Plane, Scenery, Shape, Sphere
 
-# A direction component below this [m] counts as parallel to a slab; distances below it as touching.
-TINY = 1e-12
+TINY = 1e-12  # [m] distances up to this are none
+# Boxes are larger by this [m]: a capsule exactly above an edge is then above the face, not just beside it.
+SKIN = 1e-9
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Collider:
         self._ends = np.ones((count, 2, 4))
         self._ends[:, :, :3] = np.array(ends, dtype=float).reshape(count, 2, 3)
         self._radius = np.array([s.radius for _, s in flat], dtype=float)
+        self._length = np.sqrt(((self._ends[:, 1] - self._ends[:, 0]) ** 2).sum(axis=1))
         self._compile_planes([s for _, s in flat], planes)
         self._compile_boxes([s for _, s in flat], boxes)
 
@@ -91,8 +93,7 @@ class Collider:
         shape = (count, 2, len(planes))
         radius = np.broadcast_to(self._radius[:, None, None], shape).copy()
         # The second end of a sphere repeats the first: an infinite gap keeps it out.
-        length = np.abs(self._ends[:, 1] - self._ends[:, 0]).max(axis=1, initial=0.0)
-        radius[length <= TINY, 1] = -np.inf
+        radius[self._length <= TINY, 1] = -np.inf
         self._plane_normals = np.ascontiguousarray(normals.T)
         self._plane_offset = (radius + (normals * points).sum(axis=1)).reshape(2 * count, len(planes))
         pair = np.indices(shape).reshape(3, -1)
@@ -107,7 +108,7 @@ class Collider:
         count, self._boxes = len(shapes), len(boxes)
         rotation = np.array([b.rotation for b in boxes], dtype=float).reshape(-1, 3, 3)
         center = _rows([b.center for b in boxes])
-        half = _rows([b.half for b in boxes])
+        half = _rows([b.half for b in boxes]) + SKIN
         # World points times this (3, 3 * boxes), less the offset, are the points in all boxes' frames.
         self._box_frames = np.ascontiguousarray(rotation.transpose(1, 0, 2).reshape(3, -1))
         self._box_offset = (rotation.transpose(0, 2, 1) @ center[:, :, None]).reshape(-1)
@@ -116,6 +117,9 @@ class Collider:
         capsule, box = np.indices((count, len(boxes))).reshape(2, -1)
         self._pair_capsule, self._pair_half, self._pair_rotation = capsule, half[box], rotation[box]
         self._pair_radius = self._radius[capsule]
+        # Half a radius apart two contacts do the work of one, and only make the constraint problem singular.
+        length = np.maximum(self._length, TINY)
+        self._pair_same = np.minimum(0.5 * self._radius / length, np.where(self._length > TINY, 0.25, 1.0))[capsule]
         friction, restitution = _surfaces(shapes, boxes)
         self._pair_friction, self._pair_restitution = friction.reshape(-1), restitution.reshape(-1)
 
@@ -165,7 +169,7 @@ class Collider:
         start = start.reshape(-1, 3)[pair]
         along = end.reshape(-1, 3)[pair] - start
         radius, capsule = self._pair_radius[pair], self._pair_capsule[pair]
-        where, normal, distance, fresh = _capsule_box(start, along, self._pair_half[pair], radius)
+        where, normal, distance, fresh = _capsule_box(start, along, self._pair_half[pair], self._pair_same[pair])
         gap = distance - radius[:, None]
         hit = (fresh & (gap < reach[capsule][:, None])).reshape(-1).nonzero()[0]
         if not len(hit):
@@ -181,17 +185,17 @@ class Collider:
 
 
 def _capsule_box(
-    start: np.ndarray, along: np.ndarray, half: np.ndarray, radius: np.ndarray
+    start: np.ndarray, along: np.ndarray, half: np.ndarray, same: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Three places on each segment that may touch its box, in the box's frame.
 
-    start, along, half (p, 3), radius (p,); segment points are start + t along, t in [0, 1]. The places are both ends
-    of the part of the segment that lies above the nearest face (the whole segment where no part does), and the closest
-    point. Where the closest point nearly coincides with an end of that part it takes the end's place, so the three
-    columns are persistent features. Returns t (p, 3), normal (p, 3, 3), distance (p, 3) of the axis from the box,
-    negative inside, and whether the place is a contact of its own (p, 3).
+    start, along, half (p, 3); segment points are start + t along, t in [0, 1]. The places are both ends of the part of
+    the segment that lies above the nearest face (the whole segment where no part does), and the closest point. Where
+    the closest point is within `same` (p,), in units of t, of an end of that part it takes the end's place, so the
+    three columns are persistent features. Returns t (p, 3), normal (p, 3, 3), distance (p, 3) of the axis from the
+    box, negative inside, and whether the place is a contact of its own (p, 3).
     """
-    slope = np.where(np.abs(along) > TINY, along, TINY)
+    slope = along + 1e-200  # parallel to a slab: crossed far away, but at a finite t
     enter = (-half - start) / slope
     leave = (half - start) / slope
     near, far = np.minimum(enter, leave), np.maximum(enter, leave)
@@ -204,7 +208,8 @@ def _capsule_box(
     inside = away[rows, nearest] <= TINY
     sunk = inside.nonzero()[0]
     if len(sunk):
-        nearest[sunk], side, t_closest[sunk] = _nearest_face(start[sunk], along[sunk], half[sunk], near[sunk], far[sunk])
+        sides = start[sunk], along[sunk], half[sunk], near[sunk], far[sunk]
+        nearest[sunk], side, t_closest[sunk] = _nearest_face(*sides)
     near[rows, nearest] = 0.0
     far[rows, nearest] = 1.0
     first = np.maximum(np.maximum(near[:, 0], near[:, 1]), np.maximum(near[:, 2], 0.0))
@@ -214,34 +219,26 @@ def _capsule_box(
     t = np.empty((len(start), 3))
     t[:, 0], t[:, 1], t[:, 2] = first, last, t_closest
 
-    # Half a radius apart two contacts do the work of one, and only make the constraint problem singular.
-    length = np.sqrt((along * along).sum(axis=1))
-    same = np.minimum(0.5 * radius, 0.25 * length + TINY) / np.maximum(length, TINY)
     merged = np.abs(t[:, :2] - t[:, 2:]) <= same[:, None]
     at_first, at_last = merged[:, 0], merged[:, 1]
     fresh = np.ones(t.shape, dtype=bool)
-    fresh[:, 1] = (at_last | (last - first > same)) & ~(at_first & at_last)
+    fresh[:, 1] = (at_last > at_first) | (last - first > same)
     fresh[:, 2] = ~(at_first | at_last)
     np.copyto(t[:, 0], t_closest, where=at_first)
-    np.copyto(t[:, 1], t_closest, where=at_last)
-
+    np.copyto(t[:, 1], t_closest, where=at_last > at_first)
     place = start[:, None] + t[:, :, None] * along[:, None]
     half = half[:, None]
     offset = place - np.maximum(np.minimum(place, half), -half)
-    square = offset * offset
-    distance = np.sqrt(square[:, :, 0] + square[:, :, 1] + square[:, :, 2])
+    distance = np.sqrt(np.add.reduce(offset * offset, axis=2))
     normal = offset / np.maximum(distance, TINY)[:, :, None]
     if len(sunk):
         face = nearest[sunk]
-        depth = np.take_along_axis(place[sunk], face[:, None, None], axis=2)[:, :, 0] * side[:, None]
-        distance[sunk] = depth - half[sunk, 0, face][:, None]
+        distance[sunk] = place[sunk, :, face] * side[:, None] - half[sunk, 0, face][:, None]
         normal[sunk] = (np.eye(3)[face] * side[:, None])[:, None]
     return t, normal, distance, fresh
 
 
-def _closest(
-    start: np.ndarray, along: np.ndarray, half: np.ndarray, near: np.ndarray, far: np.ndarray
-) -> np.ndarray:
+def _closest(start: np.ndarray, along: np.ndarray, half: np.ndarray, near: np.ndarray, far: np.ndarray) -> np.ndarray:
     """Parameter (p,) of the point of each segment that is closest to its box; the first one of several.
 
     The squared distance is convex in t and its slope is linear between the six crossings of the slabs (near, far), so
@@ -255,11 +252,12 @@ def _closest(
     half = half[:, None]
     foot = start[:, None] + t[:, :, None] * along[:, None]
     foot -= np.maximum(np.minimum(foot, half), -half)
-    slope = (foot @ along[:, :, None]).reshape(-1)
-    right = np.minimum(np.maximum((slope.reshape(count, 8) < 0.0).sum(axis=1), 1), 7) + np.arange(0, 8 * count, 8)
-    t = t.reshape(-1)
-    before, left = slope[right - 1], t[right - 1]
-    part = -before / np.maximum(slope[right] - before, TINY * TINY)
+    slope = (foot @ along[:, :, None]).reshape(count, 8)
+    # Among the inner six of the eight, so that there is a neighbour on both sides.
+    left = np.add.reduce(slope[:, 1:7] < 0.0, axis=1) + np.arange(0, 8 * count, 8)
+    t, slope, right = t.reshape(-1), slope.reshape(-1), left + 1
+    before, left = slope[left], t[left]
+    part = -before / np.maximum(slope[right] - before, 1e-200)
     return left + np.minimum(np.maximum(part, 0.0), 1.0) * (t[right] - left)
 
 

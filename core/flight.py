@@ -1,30 +1,31 @@
 """Free flight: a tree that nothing but gravity acts on keeps its angular momentum and flies along a parabola.
 
-An integrator in joint coordinates keeps both only to its order. Each step that a tree spends in free flight therefore
+An integrator in joint coordinates keeps both only to its order. Each frame that a tree spends in free flight therefore
 ends with a rigid correction of the whole tree, by its root's free joint, that makes them exact; it is of the size of the
 integrator's own error. Joint forces, springs, limits and armature act between links and change neither.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .kinematics import kinematics, motions
-from .model import Model
+from .model import Model, State
 from .spatial import cross, skew
 
 
 @dataclass(frozen=True)
 class Balance:
-    """Centers of mass (trees, 3), their velocities (trees, 3) and the angular momenta about them (trees, 3), and which
-    trees they are known of (trees,)."""
+    """Per tree: center of mass (trees, 3), its velocity (trees, 3), the angular momentum (trees, 3) and inertia
+    (trees, 3, 3) about it, and the root link's pose (trees, 3, 4)."""
 
     center: np.ndarray
     velocity: np.ndarray
     angular: np.ndarray
-    known: np.ndarray
+    inertia: np.ndarray
+    root: np.ndarray
 
 
 class Flight:
@@ -53,11 +54,11 @@ class Flight:
         self.root_v = c.v_start[self.roots]
         self.rest_rotation = model.placement[self.roots][:, :3, :3]
 
-    def measure(self, q: np.ndarray, v: np.ndarray) -> tuple[Balance, np.ndarray, np.ndarray]:
-        """The balance, the trees' inertias about their centers (trees, 3, 3), and the root links' rotations."""
+    def measure(self, state: State) -> Balance:
+        """The balance of every flying tree."""
         a = self.model.assembly
-        kin = kinematics(self.model, q)
-        links = motions(self.model, kin, v).links[:-1]
+        kin = kinematics(self.model, state.q)
+        links = motions(self.model, kin, state.v).links[:-1]
         place = kin.poses[:-1, :3, 3] + (kin.poses[:-1, :3, :3] @ self.slot_center)[:, :, 0]
         center = self.weights @ place
         # about the center of mass of the link's tree
@@ -70,25 +71,28 @@ class Flight:
         inertia = kin.inertia[:, :3, :3] + moment + moment.swapaxes(-1, -2) - across @ kin.inertia[:, 3:, 3:] @ across
         inertias = (self.member @ inertia.reshape(-1, 9)).reshape(-1, 3, 3)
         velocity = total[:, 3:] / self.mass[:, None]
-        known = np.ones(len(self.roots), dtype=bool)
-        return Balance(center, velocity, total[:, :3], known), inertias, kin.poses[self.root_slot, :3, :4]
+        return Balance(center, velocity, total[:, :3], inertias, kin.poses[self.root_slot, :3, :4])
 
-    def correct(
-        self, q: np.ndarray, v: np.ndarray, before: Balance, flying: np.ndarray, h: float, gravity: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, Balance]:
-        """The coordinates and velocities after a step of `h` seconds, exact for the `flying` trees (trees,), and their
-        balance."""
-        now, inertias, roots = self.measure(q, v)
-        apply = (flying & before.known)[:, None]
-        center = np.where(apply, before.center + h * before.velocity + 0.5 * h * h * gravity, now.center)
-        velocity = np.where(apply, before.velocity + h * gravity, now.velocity)
-        angular = np.where(apply, before.angular, now.angular)
-        spin = np.linalg.solve(inertias, (angular - now.angular)[:, :, None])[:, :, 0]
-        move = center - now.center
-        root_velocity = velocity - now.velocity + np.cross(spin, roots[:, :, 3] - now.center)
+    def keep(self, start: State, end: State, touched: np.ndarray, gravity: np.ndarray) -> State:
+        """The state `end`, made exact for the trees that flew freely since `start`: those with none of their links among
+        the `touched` (slots)."""
+        if not len(self.roots):
+            return end
+        trees = self.slot_tree[touched]
+        flying = np.ones((len(self.roots), 1), dtype=bool)
+        flying[trees[trees >= 0]] = False
+        if not flying.any():
+            return end
+        h = end.time - start.time
+        before, now = self.measure(start), self.measure(end)
+        center = before.center + h * before.velocity + 0.5 * h * h * gravity
+        spin = np.linalg.solve(now.inertia, (before.angular - now.angular)[:, :, None])[:, :, 0] * flying
+        move = (center - now.center) * flying
+        arm = now.root[:, :, 3] - now.center
+        change = (before.velocity + h * gravity - now.velocity) * flying + np.cross(spin, arm)
         to_rest = self.rest_rotation.swapaxes(-1, -2)
-        q, v = q.copy(), v.copy()
+        q, v = end.q.copy(), end.v.copy()
         q[self.root_q[:, None] + np.arange(4, 7)] += (to_rest @ move[:, :, None])[:, :, 0]
-        v[self.root_v[:, None] + np.arange(3)] += (roots[:, :, :3].swapaxes(-1, -2) @ spin[:, :, None])[:, :, 0]
-        v[self.root_v[:, None] + np.arange(3, 6)] += (to_rest @ root_velocity[:, :, None])[:, :, 0]
-        return q, v, Balance(center, velocity, angular, now.known)
+        v[self.root_v[:, None] + np.arange(3)] += (now.root[:, :, :3].swapaxes(-1, -2) @ spin[:, :, None])[:, :, 0]
+        v[self.root_v[:, None] + np.arange(3, 6)] += (to_rest @ change[:, :, None])[:, :, 0]
+        return replace(end, q=q, v=v)

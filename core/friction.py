@@ -46,7 +46,7 @@ def solve(
     limits: int = 0,
     warm: np.ndarray | None = None,
     tolerance: float = 1e-8,
-    sufficient: float = 1e-5,
+    sufficient: float = 1e-6,
 ) -> tuple[np.ndarray, Outcome]:
     """Impulses (rows,) that satisfy all constraints at once, and the outcome.
 
@@ -57,10 +57,13 @@ def solve(
     - three rows (normal, tangent, tangent) per contact, with `friction` (contacts,): the normal row is unilateral and
       the tangential impulse is within friction times the normal one and opposes w to the full while that is not zero.
 
-    `warm` (rows,) is a guess, as good as the last step's impulses. Newton's method aims at `tolerance`; once it has had
-    to be helped, a `sufficient` residual ends the search. The impulses are admissible whatever the residual. The residual is the largest element of
-    z - P(z - w), where P projects onto the cones at hand, with each row scaled by the root of its diagonal in G (one
-    for both tangents) and in units of the largest scaled u. Units are those of the rows, N s and m/s for contacts.
+    `warm` (rows,) is a guess, as good as the last step's impulses. Newton's method aims at `tolerance`; where it stalls
+    at a residual that is `sufficient` nothing else is tried, since targets that contradict each other by rounding are
+    all that is left. The impulses are within their cones whatever the residual.
+
+    The residual is the largest element of z - P(z - w), where P projects onto the cones at hand, with each row scaled
+    by the root of its diagonal in G (one for both tangents) and in units of the largest scaled u, so it is a share of
+    the fastest approach. Units are those of the rows: N s and m/s for contacts.
     """
     problem = _Problem(G, u, friction, equalities, limits)
     if problem.speed == 0.0:
@@ -68,16 +71,14 @@ def solve(
     z = np.zeros(len(u)) if warm is None else problem.scaled(warm)
     best, residual, iterations = problem.newton(z, tolerance)
     z, force = best, None
-    enough = tolerance
     for penalty, rounds in ADMM_ROUNDS:
-        if residual <= enough:
+        if residual <= max(tolerance, sufficient):
             break
         z, force = problem.admm(z, force, penalty, rounds)
         candidate, value, count = problem.newton(z, tolerance)
         iterations += rounds + count
         if value < residual:
             best, residual = candidate, value
-        enough = max(tolerance, sufficient)
     return problem.unscaled(problem.project(best)[0]), Outcome(iterations, residual, residual <= tolerance)
 
 

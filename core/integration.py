@@ -14,7 +14,6 @@ import numpy as np
 from .collision import Collider
 from .constraints import BOUNCE_SPEED, Rows, gather
 from .dynamics import GRAVITY, acceleration, respond
-from .flight import Balance, Flight
 from .friction import guard, solve
 from .kinematics import Kinematics, Motions, bias, kinematics, motions
 from .limits import Limits
@@ -29,13 +28,13 @@ NEAR = 0.1
 
 @dataclass(frozen=True)
 class Memory:
-    """What a step leaves to the next: the smooth acceleration (nv,), the impulses of recognised rows, the balance of
-    flying trees, and for the report the number of contacts and the solver's iterations."""
+    """What a step leaves to the next: the smooth acceleration (nv,) and the impulses of recognised rows; and to who asks:
+    which links were touched (slots,), the number of contacts and the solver's iterations."""
 
     smooth: np.ndarray
     keys: np.ndarray
     impulses: np.ndarray
-    balance: Balance | None
+    touched: np.ndarray
     contacts: int
     iterations: int
 
@@ -52,7 +51,6 @@ class World:
     follow: bool = False
     collider: Collider = field(init=False)
     limits: Limits = field(init=False)
-    flight: Flight = field(init=False)
     reach: np.ndarray = field(init=False)
     size: float = field(init=False)
 
@@ -66,7 +64,6 @@ class World:
         set_once("gravity", np.asarray(self.gravity, dtype=float))
         set_once("collider", Collider(shapes, list(self.scenery)))
         set_once("limits", Limits(self.model))
-        set_once("flight", Flight(self.model))
         set_once("reach", reach)
         set_once("size", float(reach.sum()) or 1.0)
 
@@ -117,8 +114,8 @@ def step(world: World, state: State, h: float) -> State:
         impulses, iterations = _impulses(world, rows, delassus, velocity, _recall(memory, keys))
         v = v + answer[c.slot_of, 1:] @ impulses
     q = model.coordinates.integrate(q, v, 0.5 * h)
-    q, v, balance = _fly(world, memory, state, q, v, rows, impulses, h)
-    return State(q, v, state.time + h, Memory(smooth, keys, impulses, balance, len(rows.contacts), iterations))
+    touched = rows.contacts.link[impulses[len(rows.limits) :: 3] != 0]
+    return State(q, v, state.time + h, Memory(smooth, keys, impulses, touched, len(rows.contacts), iterations))
 
 
 def _rows(world: World, kin: Kinematics, moving: Motions, q: np.ndarray, v: np.ndarray, h: float) -> Rows:
@@ -164,24 +161,6 @@ def _impulses(world: World, rows: Rows, g: np.ndarray, velocity: np.ndarray, war
         bounced, info = solve(g, lively, rows.contacts.friction, limits=m, warm=impulses)
         impulses = guard(g, velocity, bounced, impulses)
     return impulses, info.iterations
-
-
-def _fly(world, memory, state, q, v, rows, impulses, h) -> tuple[np.ndarray, np.ndarray, Balance | None]:
-    """Keeps the momenta of trees in free flight (see flight.py)."""
-    flight = world.flight
-    if not len(flight.roots):
-        return q, v, None
-    flying = np.ones(len(flight.roots), dtype=bool)
-    if len(rows.contacts):
-        pushed = impulses[len(rows.limits) :: 3] != 0
-        trees = flight.slot_tree[rows.contacts.link[pushed]]
-        flying[trees[trees >= 0]] = False
-        if not flying.any():
-            return q, v, None
-    before = memory.balance if memory is not None else None
-    if before is None:
-        before = flight.measure(state.q, state.v)[0]
-    return flight.correct(q, v, before, flying, h, world.gravity)
 
 
 def rk4(model: Model, state: State, h: float, *, gravity: np.ndarray = GRAVITY) -> State:

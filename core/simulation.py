@@ -9,6 +9,7 @@ import numpy as np
 
 from .diagnostics import energy
 from .dynamics import GRAVITY
+from .flight import Flight
 from .integration import World, step
 from .kinematics import link_poses
 from .model import Model, State
@@ -54,6 +55,7 @@ class Simulation:
         if state is None:
             state = model.rest_state() if follower is None else State(follower.q[0], follower.target(0.0)[1])
         self.state = state
+        self.flight = Flight(model)
         self._frames: list[tuple] = []
         self._seconds: list[float] = []
 
@@ -68,13 +70,14 @@ class Simulation:
         yield 0
         h = self.frame_time / self.substeps
         for frame in range(1, int(frames)):
-            state = self.state
+            state, touched = self.state, []
             for _ in range(self.substeps):
                 begin = time.perf_counter()
                 state = step(self.world, state, h)
                 self._seconds.append(time.perf_counter() - begin)
                 self._check(state, frame)
-            self.state = state
+                touched.append(state.memory.touched)
+            self.state = self.flight.keep(self.state, state, np.concatenate(touched), self.world.gravity)
             self._record()
             yield frame
 

@@ -51,7 +51,14 @@ _ROTATION = _bilinear(4, 4, 9, {
 })  # fmt: skip
 
 
+# Above this many multiplications BLAS starts threads, which costs tens of milliseconds when the other cores are busy.
+_SERIAL = 1 << 18
+
+
 def _apply(table: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.ndim == 2 and len(a) * table.size > _SERIAL:
+        rows = _SERIAL // table.size
+        return np.concatenate([_apply(table, a[i : i + rows], b[i : i + rows]) for i in range(0, len(a), rows)])
     outer = a[..., :, None] * b[..., None, :]
     return outer.reshape(*outer.shape[:-2], len(table)) @ table
 
@@ -63,7 +70,7 @@ def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def skew(a: np.ndarray) -> np.ndarray:
     """The matrices (..., 3, 3) with skew(a) b = a × b."""
-    return (a @ _SKEW).reshape(*a.shape, 3)
+    return np.matmul(a[..., None, :], _SKEW).reshape(*a.shape, 3)
 
 
 def cross_motion(v: np.ndarray, m: np.ndarray) -> np.ndarray:
