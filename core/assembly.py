@@ -3,13 +3,15 @@
 Links are gathered into *clusters* (connected sub-trees of limited freedoms, design: dense leaves; one link each gives
 Featherstone's tree). Clusters joined in series are *compressed*: a node keeps two handles, one at the joint that carries
 its first cluster and one where its heaviest child hangs. Lighter children are *raked*: absorbed by the link that
-carries them. Heavy paths are split at their middle by weight, so the tree has O(log n) levels, and a level is a few
-index arrays. This file is index work only; nothing here runs in a step.
+carries them. Heavy paths are split by weight into up to ARITY parts that are joined at once (numpy pays for calls, so a
+few larger solves beat many levels of pairs); the tree has O(log n) levels, and a level is a few index arrays. This file
+is index work only; nothing here runs in a step.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -17,6 +19,8 @@ WHOLE_TREE_FREEDOMS = 72
 """A tree of up to so many freedoms is one dense leaf."""
 LEAF_FREEDOMS = 20
 """Freedoms of a leaf of a larger tree."""
+ARITY = 8
+"""Nodes joined in series at once."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +66,24 @@ class Leaves:
 
 
 @dataclass(frozen=True)
-class Level:
-    """What is assembled together: leaves, then pairs of nodes, then the rake of finished pendants.
+class Runs:
+    """Runs of equal length joined into one node each: `nodes` (runs, k + 1) in series, `joints` (runs, k) between them;
+    the results are the nodes `made`."""
 
-    `pairs` (p, 3): node A, node B and the joint between them; their results are the nodes `made`.
+    nodes: np.ndarray
+    joints: np.ndarray
+    made: slice
+
+
+@dataclass(frozen=True)
+class Level:
+    """What is assembled together: leaves, then runs of nodes, then the rake of finished pendants.
+
     `rakes` (r, 3): top node of the pendant, its joint, and the slot of the link that absorbs it.
     """
 
     leaves: list[Leaves]
-    pairs: np.ndarray
-    made: slice
+    runs: list[Runs]
     rakes: np.ndarray
 
 
@@ -144,9 +156,9 @@ def _clusters(parent: np.ndarray, freedoms: np.ndarray, leaf_freedoms: int | Non
 
 
 class _Paths:
-    """Heavy paths over the cluster tree, each assembled as a binary tree balanced by weight."""
+    """Heavy paths over the cluster tree, each assembled as a tree of runs balanced by weight."""
 
-    def __init__(self, parent: list[int]) -> None:
+    def __init__(self, parent: list[int], arity: int) -> None:
         count = len(parent)
         size = [1] * count
         self.heavy = [-1] * count
@@ -159,7 +171,8 @@ class _Paths:
                 self.heavy[p] = k
         self.size = size
         self.leaf_level = [0] * count
-        self.pairs: list[tuple[int, int, int, int]] = []  # level, A, B, first cluster of B; nodes >= count are pairs
+        self.arity = arity
+        self.runs: list[tuple[int, list[int], list[int]]] = []  # level, nodes, first clusters but the first's
         self.rakes: list[tuple[int, int, int]] = []  # level, top node, first cluster
         for top in range(count - 1, -1, -1):
             if parent[top] >= 0 and self.heavy[parent[top]] == top:
@@ -173,20 +186,24 @@ class _Paths:
         path = [top]
         while self.heavy[path[-1]] >= 0:
             path.append(self.heavy[path[-1]])
-        # weight of a cluster: itself and its pendants
+        # nodes numbered from the number of clusters on are runs; a cluster weighs itself and its pendants
         below = np.array([self.size[k] for k in path] + [0])
         bounds = np.concatenate(([0], np.cumsum(below[:-1] - below[1:])))
 
         def build(first: int, last: int) -> tuple[int, int]:
             if last - first == 1:
                 return path[first], self.leaf_level[path[first]]
-            middle = int(np.searchsorted(bounds, 0.5 * (bounds[first] + bounds[last])))
-            middle = min(max(middle, first + 1), last - 1)
-            a, level_a = build(first, middle)
-            b, level_b = build(middle, last)
-            level = max(level_a, level_b) + 1
-            self.pairs.append((level, a, b, path[middle]))
-            return len(self.size) + len(self.pairs) - 1, level
+            parts = min(self.arity, last - first)
+            shares = bounds[first] + (bounds[last] - bounds[first]) * np.arange(1, parts) / parts
+            cuts = np.searchsorted(bounds, shares)
+            # every part keeps at least one cluster
+            cuts = np.maximum(cuts, first + np.arange(1, parts))
+            cuts = np.minimum(np.maximum.accumulate(cuts - np.arange(parts - 1)) + np.arange(parts - 1), last - np.arange(parts - 1, 0, -1))
+            edges = [first, *cuts.tolist(), last]
+            built = [build(a, b) for a, b in zip(edges[:-1], edges[1:])]
+            level = max(item[1] for item in built) + 1
+            self.runs.append((level, [item[0] for item in built], [path[k] for k in edges[1:-1]]))
+            return len(self.size) + len(self.runs) - 1, level
 
         return build(0, len(path))
 
@@ -197,11 +214,14 @@ def _size_class(count: int) -> int:
     return power * 3 // 4 if count <= power * 3 // 4 else power
 
 
-def assemble(parent: np.ndarray, freedoms: np.ndarray, leaf_freedoms: int | None = None) -> Assembly:
+def assemble(
+    parent: np.ndarray, freedoms: np.ndarray, leaf_freedoms: int | None = None, arity: int = ARITY
+) -> Assembly:
     """Plans the assembly of a forest.
 
     `parent` (n,): each link's parent, -1 for the world, parents before children; `freedoms` (n,) of each link's joint;
-    `leaf_freedoms`: the most freedoms of a dense leaf, 1 for leaves of single links, None for the measured best.
+    `leaf_freedoms`: the most freedoms of a dense leaf, 1 for leaves of single links, None for the measured best; `arity`:
+    nodes joined at once, 2 with single links for Featherstone's binary tree.
     """
     n = len(parent)
     root_of = _clusters(parent, freedoms, leaf_freedoms)
@@ -209,7 +229,7 @@ def assemble(parent: np.ndarray, freedoms: np.ndarray, leaf_freedoms: int | None
     cluster = np.searchsorted(roots, root_of)
     count = len(roots)
     cluster_parent = np.where(parent[roots] >= 0, cluster[np.maximum(parent[roots], 0)], -1)
-    paths = _Paths(cluster_parent.tolist())
+    paths = _Paths(cluster_parent.tolist(), arity)
 
     members = np.split(np.argsort(cluster, kind="stable"), np.cumsum(np.bincount(cluster, minlength=count))[:-1])
     alone = (cluster_parent < 0) & (np.bincount(cluster_parent[cluster_parent >= 0], minlength=count) == 0)
@@ -227,9 +247,9 @@ def assemble(parent: np.ndarray, freedoms: np.ndarray, leaf_freedoms: int | None
     number = np.empty(count, dtype=int)
     number[order] = np.arange(count)
 
-    total_levels = 1 + max([key[0] for key in groups] + [p[0] for p in paths.pairs] + [r[0] for r in paths.rakes])
+    total_levels = 1 + max([key[0] for key in groups] + [r[0] for r in paths.runs] + [r[0] for r in paths.rakes])
     leaves: list[list[Leaves]] = [[] for _ in range(total_levels)]
-    node = np.full(count + len(paths.pairs), -1)
+    node = np.full(count + len(paths.runs), -1)
     first_cluster = first_link = first_freedom = nodes = 0
     slot_parent_parts = []
     for key in sorted(groups):
@@ -258,15 +278,18 @@ def assemble(parent: np.ndarray, freedoms: np.ndarray, leaf_freedoms: int | None
         first_link += len(group) * m
         first_freedom += len(group) * f
 
-    pair_order = sorted(range(len(paths.pairs)), key=lambda i: paths.pairs[i][0])
-    node[count + np.array(pair_order, dtype=int)] = nodes + np.arange(len(pair_order))
+    run_order = sorted(range(len(paths.runs)), key=lambda i: (paths.runs[i][0], len(paths.runs[i][1])))
+    node[count + np.array(run_order, dtype=int)] = nodes + np.arange(len(run_order))
+    runs: list[list[Runs]] = [[] for _ in range(total_levels)]
+    for (level, _), same in groupby(run_order, key=lambda i: (paths.runs[i][0], len(paths.runs[i][1]))):
+        batch = [paths.runs[i] for i in same]
+        made = slice(nodes, nodes + len(batch))
+        nodes += len(batch)
+        runs[level].append(Runs(node[np.array([r[1] for r in batch])], joint_of[np.array([r[2] for r in batch])], made))
     levels = []
     for level in range(total_levels):
-        pairs = [(node[a], node[b], joint_of[k]) for lv, a, b, k in (paths.pairs[i] for i in pair_order) if lv == level]
         rakes = [(node[a], joint_of[k], slot[parent[roots[k]]]) for lv, a, k in paths.rakes if lv == level]
-        made = slice(nodes, nodes + len(pairs))
-        nodes += len(pairs)
-        levels.append(Level(leaves[level], _table(pairs), made, _table(rakes)))
+        levels.append(Level(leaves[level], runs[level], np.array(rakes, dtype=int).reshape(-1, 3)))
 
     slot_parent = np.concatenate(slot_parent_parts)
     links = first_link
@@ -292,10 +315,6 @@ def assemble(parent: np.ndarray, freedoms: np.ndarray, leaf_freedoms: int | None
         levels=levels,
         nodes=nodes,
     )
-
-
-def _table(rows: list) -> np.ndarray:
-    return np.array(rows, dtype=int).reshape(-1, 3)
 
 
 def _fill(group, members, parent, freedoms, floats, first_link, first_freedom, m, f, base, slot, freedom_slot):

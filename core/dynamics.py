@@ -9,8 +9,9 @@ implicit part of springs and dampers):
     (Bᵀ P B + E) x = Bᵀ (Φ_21^A f_1^A − Φ_12^B f_2^B + β),   β = b_2^A − b_1^B + c − P S Q0
 
 with E one on the free axes and zero elsewhere. Without resistance x vanishes on the free axes and only the constrained
-block is solved, as it should; one 6 × 6 form serves every joint type. Several right-hand sides, the unit impulses of
-constraints among them, are columns of the same pass.
+block is solved, as it should; one 6 × 6 form serves every joint type. A run of several joints is joined at once by the
+same equation with P block tridiagonal: P_j on the diagonal, −Φ_12 of the node between two joints beside it. Several
+right-hand sides, the unit impulses of constraints among them, are columns of the same pass.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .assembly import Leaves, Level
+from .assembly import Leaves, Level, Runs
 from .kinematics import Kinematics, bias, kinematics, motions
 from .model import Model, State
 from .spatial import cross, shift_force
@@ -115,9 +116,8 @@ class _Tree:
         axes = kin.columns[a.freedoms :].reshape(-1, 6, 6)
         free = model.columns.free
         self.axes = axes
-        self.scale = np.where(free, np.sqrt(z[a.freedoms :].reshape(-1, 6)), 1.0)[:, :, None]
-        self.unit = np.zeros((len(axes), 6, 6))
-        self.unit[:, range(6), range(6)] = free
+        self.scale = np.where(free, np.sqrt(z[a.freedoms :].reshape(-1, 6)), 1.0)
+        self.unit = free.astype(float)
         joint_forces = forces[a.freedoms :].reshape(-1, 6, columns)
         self.applied = axes.swapaxes(-1, -2) @ joint_forces
         self.raked = any(len(level.rakes) for level in a.levels)
@@ -125,22 +125,22 @@ class _Tree:
         if self.raked:
             self.load = np.zeros((a.links, 6, columns))
             self.link_acceleration = np.zeros((a.links, 6, columns))
-        self.kept: dict[int, tuple] = {}
+        self.kept: dict[tuple[str, int], tuple] = {}
 
     def solve(self) -> np.ndarray:
         levels = self.assembly.levels
         for level in levels:
             for leaves in level.leaves:
                 self._leaves_up(leaves)
-            if len(level.pairs):
-                self._pairs_up(level)
+            for runs in level.runs:
+                self._runs_up(runs)
             if len(level.rakes):
                 self._rakes_up(level)
         for level in reversed(levels):
             if len(level.rakes):
                 self._rakes_down(level)
-            if len(level.pairs):
-                self._pairs_down(level)
+            for runs in level.runs:
+                self._runs_down(runs)
             for leaves in level.leaves:
                 self._leaves_down(leaves)
         return self.result
@@ -155,7 +155,7 @@ class _Tree:
             summed = summed.reshape(leaves.count, leaves.freedoms, 6, -1)
             forces = forces - (columns[:, :, None, :] @ summed)[:, :, 0]
         if leaves.nodes is None:
-            self.kept[leaves.first_link] = (np.linalg.solve(h, forces),)
+            self.kept["leaves", leaves.first_link] = (np.linalg.solve(h, forces),)
             return
         rows = np.arange(leaves.count)
         handles = np.zeros((leaves.count, leaves.freedoms, 12))
@@ -172,10 +172,10 @@ class _Tree:
             moved = leaves.link_view(self.bias_acceleration)[rows, leaves.handles]
             b[:, 6:, 0] += (shift.swapaxes(-1, -2) @ moved[:, :, None])[:, :, 0]
         self.node.b[leaves.nodes] = b
-        self.kept[leaves.first_link] = (answer,)
+        self.kept["leaves", leaves.first_link] = (answer,)
 
     def _leaves_down(self, leaves: Leaves) -> None:
-        (answer,) = self.kept.pop(leaves.first_link)
+        (answer,) = self.kept.pop(("leaves", leaves.first_link))
         if leaves.nodes is not None:
             answer = answer[:, :, 12:] + answer[:, :, :12] @ self.node.f[leaves.nodes]
         leaves.freedom_view(self.result)[...] = answer
@@ -188,52 +188,68 @@ class _Tree:
                 moved[..., 0] += leaves.link_view(self.bias_acceleration)
             leaves.link_view(self.link_acceleration)[...] = moved
 
-    def _across(self, joint: np.ndarray, p: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Solves joints: with compliance `p` (k, 6, 6) and right-hand sides (k, 6, r), the forces and joint accelerations
-        they give, and the rows that enter the joined node's coefficients, solved and unsolved."""
-        axes, scale = self.axes[joint], self.scale[joint]
-        scaled = axes * scale
-        inner = axes @ p @ scaled.swapaxes(-1, -2)
-        outer = axes @ right
-        x = np.linalg.inv(scale * inner + self.unit[joint]) @ (scale * outer)
-        return scaled.swapaxes(-1, -2) @ x, inner @ x - outer, (scale * outer, x)
+    def _join(self, joints: np.ndarray, p: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Solves `joints` (r, k) with compliance `p` (r, 6k, 6k) against `right` (r, 6k, columns): the forces across them
+        and their accelerations, like `right`, and rightᵀ times the forces."""
+        r, k = joints.shape
+        axes, scale = self.axes[joints], self.scale[joints].reshape(r, 6 * k, 1)
 
-    def _pairs_up(self, level: Level) -> None:
-        first, second, joint = level.pairs.T
-        node = self.node
-        phi_a, phi_b, b_a, b_b = node.phi[first], node.phi[second], node.b[first], node.b[second]
-        p = phi_a[:, 6:, 6:] + phi_b[:, :6, :6]
-        applied = self.applied[joint]
-        count, columns = len(joint), applied.shape[-1]
-        right = np.empty((count, 6, 12 + columns))
-        right[:, :, :6] = phi_a[:, 6:, :6]
-        np.negative(phi_b[:, :6, 6:], out=right[:, :, 6:12])
-        beta = right[:, :, 12:]
-        beta[...] = b_a[:, 6:] - b_b[:, :6] - p @ applied
+        def along_axes(x: np.ndarray) -> np.ndarray:
+            return (axes @ x.reshape(r, k, 6, -1)).reshape(r, 6 * k, -1)
+
+        inner = along_axes(along_axes(p).swapaxes(-1, -2)) * scale
+        matrix = inner * scale.swapaxes(-1, -2)
+        matrix.reshape(r, -1)[:, :: 6 * k + 1] += self.unit[joints].reshape(r, 6 * k)
+        outer = along_axes(right)
+        scaled = scale * outer
+        x = np.linalg.solve(matrix, scaled)
+        acceleration = inner.swapaxes(-1, -2) @ x - outer
+        force = (axes.swapaxes(-1, -2) @ (scale * x).reshape(r, k, 6, -1)).reshape(r, 6 * k, -1)
+        return force, acceleration, scaled[:, :, :12].swapaxes(-1, -2) @ x
+
+    def _runs_up(self, runs: Runs) -> None:
+        joints, node = runs.joints, self.node
+        (r, k), columns = joints.shape, self.applied.shape[-1]
+        phi, b = node.phi[runs.nodes], node.b[runs.nodes]
+        p = np.zeros((r, k, 6, k, 6))
+        right = np.zeros((r, k, 6, 12 + columns))
+        between = np.arange(k)
+        p[:, between, :, between] = (phi[:, :-1, 6:, 6:] + phi[:, 1:, :6, :6]).swapaxes(0, 1)
+        if k > 1:
+            inside = phi[:, 1:-1, :6, 6:].swapaxes(0, 1)
+            p[:, between[:-1], :, between[1:]] = -inside
+            p[:, between[1:], :, between[:-1]] = -inside.swapaxes(-1, -2)
+        p = p.reshape(r, 6 * k, 6 * k)
+        right[:, 0, :, :6] = phi[:, 0, 6:, :6]
+        right[:, -1, :, 6:12] = -phi[:, -1, :6, 6:]
+        applied = self.applied[joints].reshape(r, 6 * k, columns)
+        beta = right[..., 12:]
+        beta[...] = b[:, :-1, 6:] - b[:, 1:, :6] - (p @ applied).reshape(r, k, 6, columns)
         if self.across is not None:
-            beta[:, :, 0] += self.across[joint]
-        force, acceleration, (rows, x) = self._across(joint, p, right)
-        coupled = rows[:, :, :12].swapaxes(-1, -2) @ x
-        phi = -coupled[:, :, :12]
-        phi[:, :6, :6] += phi_a[:, :6, :6]
-        phi[:, 6:, 6:] += phi_b[:, 6:, 6:]
-        b = -coupled[:, :, 12:] - right[:, :, :12].swapaxes(-1, -2) @ applied
-        b[:, :6] += b_a[:, :6]
-        b[:, 6:] += b_b[:, 6:]
-        node.phi[level.made], node.b[level.made] = phi, b
+            beta[..., 0] += self.across[joints]
+        right = right.reshape(r, 6 * k, 12 + columns)
+        force, acceleration, coupled = self._join(joints, p, right)
+        made = -coupled[:, :, :12]
+        made[:, :6, :6] += phi[:, 0, :6, :6]
+        made[:, 6:, 6:] += phi[:, -1, 6:, 6:]
+        node.phi[runs.made] = made
+        made_b = -coupled[:, :, 12:] - right[:, :, :12].swapaxes(-1, -2) @ applied
+        made_b[:, :6] += b[:, 0, :6]
+        made_b[:, 6:] += b[:, -1, 6:]
+        node.b[runs.made] = made_b
         force[:, :, 12:] += applied
-        self.kept[-1 - level.made.start] = (force, acceleration)
+        self.kept["run", runs.made.start] = (force, acceleration)
 
-    def _pairs_down(self, level: Level) -> None:
-        first, second, joint = level.pairs.T
-        force, acceleration = self.kept.pop(-1 - level.made.start)
-        handles = self.node.f[level.made]
-        f = force[:, :, 12:] + force[:, :, :12] @ handles
-        self.node.f[first, :6] = handles[:, :6]
-        self.node.f[first, 6:] = -f
-        self.node.f[second, :6] = f
-        self.node.f[second, 6:] = handles[:, 6:]
-        self._joint_result(joint, acceleration[:, :, 12:] + acceleration[:, :, :12] @ handles)
+    def _runs_down(self, runs: Runs) -> None:
+        force, acceleration = self.kept.pop(("run", runs.made.start))
+        (r, k), f = runs.joints.shape, self.node.f
+        handles = f[runs.made]
+        across = (force[:, :, 12:] + force[:, :, :12] @ handles).reshape(r, k, 6, -1)
+        f[runs.nodes[:, 0], :6] = handles[:, :6]
+        f[runs.nodes[:, :-1], 6:] = -across
+        f[runs.nodes[:, 1:], :6] = across
+        f[runs.nodes[:, -1], 6:] = handles[:, 6:]
+        self._joint_result(runs.joints, acceleration[:, :, 12:] + acceleration[:, :, :12] @ handles)
 
     def _rakes_up(self, level: Level) -> None:
         top, joint, host = level.rakes.T
@@ -243,7 +259,7 @@ class _Tree:
         right[:, :, 6:] = -b - p @ applied
         if self.across is not None:
             right[:, :, 6] += self.across[joint]
-        force, acceleration, _ = self._across(joint, p, right)
+        force, acceleration, _ = self._join(joint[:, None], p, right)
         force[:, :, 6:] += applied
         shift = shift_force(self._pendant_offset(joint, host))
         absorbed = shift @ force[:, :, :6] @ shift.swapaxes(-1, -2)
@@ -252,7 +268,7 @@ class _Tree:
             load[:, :, 0] += (absorbed @ self.bias_acceleration[host][:, :, None])[:, :, 0]
         np.add.at(self.inertia, host, absorbed)
         np.add.at(self.load, host, load)
-        self.kept[("rake", int(joint[0]))] = (force, acceleration, shift)
+        self.kept["rake", int(joint[0])] = (force, acceleration, shift)
 
     def _rakes_down(self, level: Level) -> None:
         top, joint, host = level.rakes.T
@@ -267,4 +283,4 @@ class _Tree:
 
     def _joint_result(self, joint: np.ndarray, acceleration: np.ndarray) -> None:
         a = self.assembly
-        self.result[a.freedoms :].reshape(-1, 6, acceleration.shape[-1])[joint] = acceleration
+        self.result[a.freedoms :].reshape(-1, 6, acceleration.shape[-1])[joint] = acceleration.reshape(*joint.shape, 6, -1)

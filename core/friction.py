@@ -17,9 +17,9 @@ import numpy as np
 
 TINY = 1e-300
 # Relative regularisation of Newton's matrix, never of the problem: redundant contacts make the matrix singular, but a
-# compliance in the residual would make resting bodies creep and hide the null space's freedom. It shrinks with the
-# residual (Fan and Yuan 2005), so that convergence stays fast.
-DAMPING_MIN, DAMPING_MAX = 1e-6, 1e-2
+# compliance in the problem would make resting bodies creep. It follows the residual (Fan and Yuan 2005), which keeps
+# convergence fast, and is boosted where a step fails, because then the null space carried it away.
+DAMPING_MIN, DAMPING_MAX, DAMPING_BOOST = 1e-4, 1e-2, 100.0
 NEWTON_ITERATIONS = 12
 # Rounds of ADMM between attempts of Newton: penalty in scaled units and iterations. A large penalty comes near soonest;
 # small ones let go of the contact states in which a large one is caught for long.
@@ -69,13 +69,13 @@ def solve(
     if problem.speed == 0.0:
         return np.zeros(len(u)), Outcome(0, 0.0, True)
     z = np.zeros(len(u)) if warm is None else problem.scaled(warm)
-    best, residual, iterations = problem.newton(z, tolerance)
+    best, residual, iterations = problem.newton(z, tolerance, sufficient)
     z, force = best, None
     for penalty, rounds in ADMM_ROUNDS:
         if residual <= max(tolerance, sufficient):
             break
         z, force = problem.admm(z, force, penalty, rounds)
-        candidate, value, count = problem.newton(z, tolerance)
+        candidate, value, count = problem.newton(z, tolerance, sufficient)
         iterations += rounds + count
         if value < residual:
             best, residual = candidate, value
@@ -167,26 +167,27 @@ class _Problem:
         np.multiply(tangents, share[..., None, :], out=p[..., self.split :].reshape(shape))
         return p, share, length
 
-    def newton(self, z: np.ndarray, tolerance: float) -> tuple[np.ndarray, float, int]:
-        """Iterate of least residual, its residual, and the number of iterations, starting at z (rows,)."""
-        w = self.velocity(z)
+    def gap(self, z: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The residual F (rows,) of impulses z and velocities w, and what its derivative needs."""
         x = z - w
         p, share, length = self.project(x)
-        F = z - p
-        merit = F @ F
-        best, least = z, float(np.abs(F).max())
-        for iteration in range(NEWTON_ITERATIONS):
-            if least <= tolerance:
-                return best, least, iteration
-            dz = self.direction(w, x, F, share, length, least)
+        return z - p, x, share, length
+
+    def newton(self, z: np.ndarray, tolerance: float, sufficient: float) -> tuple[np.ndarray, float, int]:
+        """Iterate of least residual, its residual, and the number of iterations, starting at z (rows,)."""
+        w = self.velocity(z)
+        gap = self.gap(z, w)
+        merit, size = gap[0] @ gap[0], float(np.abs(gap[0]).max())
+        best, least, iteration, boost = z, size, 0, 1.0
+        while least > tolerance and iteration < NEWTON_ITERATIONS:
+            iteration += 1
+            dz = self.direction(w, gap, boost * min(max(least, DAMPING_MIN), DAMPING_MAX))
             if dz is None:
                 break
             dw = self.G @ dz
             trial = z + dz, w + dw
-            x = trial[0] - trial[1]
-            p, share, length = self.project(x)
-            F = trial[0] - p
-            value = F @ F
+            trial_gap = self.gap(*trial)
+            value = trial_gap[0] @ trial_gap[0]
             if not value < 0.5 * merit:
                 # All shorter steps at once; of those and the full one the best.
                 Z, W = z + BACKTRACK * dz, w + BACKTRACK * dw
@@ -195,27 +196,27 @@ class _Problem:
                 shorter = merits.argmin()
                 if not value <= merits[shorter]:
                     trial = Z[shorter], W[shorter]
-                    x = trial[0] - trial[1]
-                    p, share, length = self.project(x)
-                    F = trial[0] - p
-                    value = F @ F
-            if not value < 0.999 * merit:
+                    trial_gap = self.gap(*trial)
+                    value = merits[shorter]
+            if value < 0.999 * merit:
+                z, w = trial
+                gap, merit, boost = trial_gap, value, max(1.0, boost / DAMPING_BOOST)
+                size = float(np.abs(gap[0]).max())
+                if size < least:
+                    best, least = z, size
+            elif least <= sufficient or boost > DAMPING_BOOST:
                 break
-            z, w = trial
-            merit = value
-            size = float(np.abs(F).max())
-            if size < least:
-                best, least = z, size
-        return best, least, NEWTON_ITERATIONS
+            else:
+                boost *= DAMPING_BOOST
+        return best, least, iteration
 
-    def direction(
-        self, w: np.ndarray, x: np.ndarray, F: np.ndarray, share: np.ndarray, length: np.ndarray, residual: float
-    ) -> np.ndarray | None:
-        """Newton's step (rows,) for F(z) = 0 with the projection's share and length at x = z - w; None where singular.
+    def direction(self, w: np.ndarray, gap: tuple[np.ndarray, ...], damping: float) -> np.ndarray | None:
+        """Newton's step (rows,) for F(z) = 0 from velocities w and their gap; None where singular.
 
         Rows outside their cones' reach go to zero and leave the system. In the others w takes part through a projector:
         the identity where a contact sticks, the share times the projector across the slip where it slides.
         """
+        F, x, share, length = gap
         split, count = self.split, len(share)
         grips = share > 0.0
         bare = x[:split] > self.floor
@@ -246,7 +247,6 @@ class _Problem:
         J = G * keep[:, None]
         tangents = J[split:].reshape(2, count, size)
         tangents += cross[:, None] * G[split:].reshape(2, count, size)[::-1]
-        damping = min(max(residual, DAMPING_MIN), DAMPING_MAX)
         flat, step = J.reshape(-1), size + 1
         flat[::step] += 1.0 + (damping - 1.0) * keep
         cross *= damping - 1.0
