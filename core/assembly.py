@@ -94,7 +94,7 @@ class Assembly:
 
     `slot` (n,): slot of each link. `links` slots, `freedoms` freedom slots (the joints' columns come after them).
     `parent` (links,): parent slot within the cluster, `links` where there is none. `cluster_of` (links,).
-    `cluster_parent` (clusters,), `cluster_attach` (clusters,) slot that carries the cluster, `cluster_root` (clusters,) its
+    `cluster_tree` (clusters,): the root cluster. `cluster_parent` (clusters,), `cluster_attach` (clusters,) slot that carries the cluster, `cluster_root` (clusters,) its
     root's slot; the number of clusters (of links) where there is none. `joint_cluster` (joints,).
     `freedom_slot` (n,): first freedom slot of each link; for the root of a floating cluster, of its joint's columns.
     `base` (clusters,): True where the cluster's base is carried by a joint of the tree.
@@ -105,6 +105,7 @@ class Assembly:
     freedoms: int
     parent: np.ndarray
     cluster_of: np.ndarray
+    cluster_tree: np.ndarray
     cluster_parent: np.ndarray
     cluster_attach: np.ndarray
     cluster_root: np.ndarray
@@ -112,6 +113,7 @@ class Assembly:
     freedom_slot: np.ndarray
     base: np.ndarray
     levels: list[Level]
+    leaves: list[Leaves]
     nodes: int
 
 
@@ -229,6 +231,9 @@ def assemble(
     cluster = np.searchsorted(roots, root_of)
     count = len(roots)
     cluster_parent = np.where(parent[roots] >= 0, cluster[np.maximum(parent[roots], 0)], -1)
+    tree = np.arange(count)
+    for k in np.flatnonzero(cluster_parent >= 0).tolist():
+        tree[k] = tree[cluster_parent[k]]
     paths = _Paths(cluster_parent.tolist(), arity)
 
     members = np.split(np.argsort(cluster, kind="stable"), np.cumsum(np.bincount(cluster, minlength=count))[:-1])
@@ -306,6 +311,7 @@ def assemble(
         freedoms=first_freedom,
         parent=np.where(slot_parent < 0, links, slot_parent),
         cluster_of=cluster_of,
+        cluster_tree=number[tree[order]],
         cluster_parent=np.where(renumbered >= 0, number[np.maximum(renumbered, 0)], count),
         cluster_attach=np.where(renumbered >= 0, slot[np.maximum(parent[roots[order]], 0)], links),
         cluster_root=slot[roots[order]],
@@ -313,6 +319,7 @@ def assemble(
         freedom_slot=freedom_slot,
         base=renumbered >= 0,
         levels=levels,
+        leaves=[batch for level in levels for batch in level.leaves],
         nodes=nodes,
     )
 

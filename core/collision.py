@@ -129,7 +129,7 @@ class Collider:
         if not self._every_link_once:
             poses = poses.take(self._link, axis=0)
             margin = margin.take(self._link) if margin.ndim else margin
-        reach = np.broadcast_to(margin, self._radius.shape)
+        reach = margin if margin.ndim else np.full(len(self._radius), margin)
         ends = self._ends @ poses[:, :3].transpose(0, 2, 1)
         parts = []
         if self._planes and len(ends):

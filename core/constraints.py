@@ -57,7 +57,7 @@ def gather(
     frames = tangents(contacts.normal)
     arm = contacts.point - kin.origin[model.assembly.cluster_of[contacts.link]]
     wrenches = np.concatenate((cross(arm[:, None, :], frames), frames), axis=-1)
-    for leaves in (batch for level in model.assembly.levels for batch in level.leaves):
+    for leaves in model.assembly.leaves:
         place = contacts.link - leaves.first_link
         inside = np.flatnonzero((place >= 0) & (place < leaves.count * leaves.links))
         if not len(inside):

@@ -152,14 +152,14 @@ class _Tree:
         if self.raked and leaves.first_link < len(self.load):
             load = leaves.link_view(self.load)
             summed = leaves.moves.swapaxes(-1, -2) @ load.reshape(leaves.count, leaves.links, 6 * load.shape[-1])
-            summed = summed.reshape(leaves.count, leaves.freedoms, 6, -1)
+            summed = summed.reshape(leaves.count, leaves.freedoms, 6, load.shape[-1])
             forces = forces - (columns[:, :, None, :] @ summed)[:, :, 0]
         if leaves.nodes is None:
             self.kept["leaves", leaves.first_link] = (np.linalg.solve(h, forces),)
             return
         rows = np.arange(leaves.count)
         handles = np.zeros((leaves.count, leaves.freedoms, 12))
-        handles[:, range(6), range(6)] = leaves.floats[:, None]
+        handles[:, :6, :6] = np.eye(6) * leaves.floats[:, None, None]
         clusters = leaves.first_cluster + rows
         there = self.kin.origin[self.assembly.joint_cluster[leaves.joints]] - self.kin.origin[clusters]
         shift = shift_force(there) * leaves.joined[:, None, None]
@@ -182,8 +182,8 @@ class _Tree:
         if self.raked:
             columns = leaves.freedom_view(self.kin.columns)
             part = columns[:, :, :, None] * answer[:, :, None, :]
-            moved = leaves.moves @ part.reshape(leaves.count, leaves.freedoms, -1)
-            moved = moved.reshape(leaves.count, leaves.links, 6, -1)
+            moved = leaves.moves @ part.reshape(leaves.count, leaves.freedoms, 6 * answer.shape[-1])
+            moved = moved.reshape(leaves.count, leaves.links, 6, answer.shape[-1])
             if self.bias_acceleration is not None:
                 moved[..., 0] += leaves.link_view(self.bias_acceleration)
             leaves.link_view(self.link_acceleration)[...] = moved

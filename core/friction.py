@@ -25,6 +25,7 @@ NEWTON_ITERATIONS = 12
 # small ones let go of the contact states in which a large one is caught for long.
 ADMM_ROUNDS = (0.3, 20), (0.1, 20), (0.1, 40), (0.03, 40), (0.03, 80), (0.01, 80), (0.1, 160)
 RELAXATION = 1.6
+IMPATIENCE = 3.0  # growth of the sufficient residual from round to round
 BACKTRACK = 0.5 ** np.arange(1.0, 9.0)[:, None]
 
 
@@ -57,9 +58,10 @@ def solve(
     - three rows (normal, tangent, tangent) per contact, with `friction` (contacts,): the normal row is unilateral and
       the tangential impulse is within friction times the normal one and opposes w to the full while that is not zero.
 
-    `warm` (rows,) is a guess, as good as the last step's impulses. Newton's method aims at `tolerance`; where it stalls
-    at a residual that is `sufficient` nothing else is tried, since targets that contradict each other by rounding are
-    all that is left. The impulses are within their cones whatever the residual.
+    `warm` (rows,) is a guess, as good as the last step's impulses. Newton's method aims at `tolerance`; where it slows
+    down at a residual that is `sufficient` nothing else is tried: near rest some contacts are just about to open or to
+    slip, and the last digits cost most. In the rounds after that, the residual that will do grows with the effort.
+    The impulses are within their cones whatever the residual.
 
     The residual is the largest element of z - P(z - w), where P projects onto the cones at hand, with each row scaled
     by the root of its diagonal in G (one for both tangents) and in units of the largest scaled u, so it is a share of
@@ -70,16 +72,19 @@ def solve(
         return np.zeros(len(u)), Outcome(0, 0.0, True)
     z = np.zeros(len(u)) if warm is None else problem.scaled(warm)
     best, residual, iterations = problem.newton(z, tolerance, sufficient)
-    z, force = best, None
+    z, force, enough = best, None, sufficient
     for penalty, rounds in ADMM_ROUNDS:
-        if residual <= max(tolerance, sufficient):
+        if residual <= max(tolerance, enough):
             break
+        enough *= IMPATIENCE
         z, force = problem.admm(z, force, penalty, rounds)
         candidate, value, count = problem.newton(z, tolerance, sufficient)
         iterations += rounds + count
         if value < residual:
             best, residual = candidate, value
-    return problem.unscaled(problem.project(best)[0]), Outcome(iterations, residual, residual <= tolerance)
+    return problem.unscaled(problem.project(best)[0]), Outcome(
+        iterations, residual, residual <= max(tolerance, sufficient)
+    )
 
 
 def energy(G: np.ndarray, u_free: np.ndarray, impulses: np.ndarray) -> float:
@@ -198,16 +203,19 @@ class _Problem:
                     trial = Z[shorter], W[shorter]
                     trial_gap = self.gap(*trial)
                     value = merits[shorter]
+            slow = value > 0.1 * merit
             if value < 0.999 * merit:
                 z, w = trial
                 gap, merit, boost = trial_gap, value, max(1.0, boost / DAMPING_BOOST)
                 size = float(np.abs(gap[0]).max())
                 if size < least:
                     best, least = z, size
-            elif least <= sufficient or boost > DAMPING_BOOST:
+            elif boost > DAMPING_BOOST:
                 break
             else:
                 boost *= DAMPING_BOOST
+            if slow and least <= sufficient:
+                break
         return best, least, iteration
 
     def direction(self, w: np.ndarray, gap: tuple[np.ndarray, ...], damping: float) -> np.ndarray | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .model import Model
+from .model import Columns, Model
 from .spatial import cross, cross_force, cross_motion, skew
 
 
@@ -36,15 +36,13 @@ class Kinematics:
 class Motions:
     """Velocities of a pose, about the clusters' origins.
 
-    `links` (links + 1, 6) twists, the last the world's; `local` (slots,): the velocity of every freedom slot, the twist of
-    a floating cluster's base included; `rates` (slots, 6): columns times velocities; `keyed` (links, 6) given relative
-    twists, or None.
+    `links` (links + 1, 6) twists, the last the world's; `above` (links, 6): those of the links' parents, about the links'
+    clusters' origins; `rates` (slots, 6): columns times joint velocities.
     """
 
     links: np.ndarray
-    local: np.ndarray
+    above: np.ndarray
     rates: np.ndarray
-    keyed: np.ndarray | None
 
 
 def link_poses(model: Model, q: np.ndarray, given: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -77,7 +75,7 @@ def kinematics(model: Model, q: np.ndarray, given: np.ndarray | None = None) -> 
     """The pose with joint coordinates `q` (nq,)."""
     a, c = model.assembly, model.columns
     poses, joint = link_poses(model, q, given)
-    rotation, position = poses[:-1, :3, :3], poses[:-1, :3, 3]
+    rotation, position = np.ascontiguousarray(poses[:-1, :3, :3]), np.ascontiguousarray(poses[:-1, :3, 3])
     origin = position.take(a.cluster_root, axis=0)
     offset = position - origin.take(a.cluster_of, axis=0)
     moment = skew(offset) @ rotation
@@ -88,17 +86,27 @@ def kinematics(model: Model, q: np.ndarray, given: np.ndarray | None = None) -> 
     transform[:-1, 3:, :3] = moment
     force[:, :3, 3:] = moment
     inertia = force @ model.slot_inertia @ force.swapaxes(-1, -2)
-
-    own = c.own
-    if len(c.rest_slot):
-        own = own.copy()
-        axes = joint[c.rest_link, c.rest_row, :3]
-        own[c.rest_slot[:, None], c.rest_part[:, None] + np.arange(3)] = axes
-        if len(c.third_slot):
-            x = own[c.third_of]
-            own[c.third_slot, 0], own[c.third_slot, 1] = -x[:, 1], x[:, 0]
-    columns = (transform.take(c.link, axis=0) @ own[:, :, None])[:, :, 0]
+    columns = transform[c.link, :, c.axis]
+    if len(c.rest):
+        _rest_columns(c, transform, joint, columns)
     return Kinematics(poses, origin, offset, transform, columns, inertia)
+
+
+def _rest_columns(c: Columns, transform: np.ndarray, joint: np.ndarray, columns: np.ndarray) -> None:
+    """Fills in the columns that are fixed in a joint's rest frame."""
+    rotation = transform[c.rest_link, :3, :3]
+    direction = (rotation @ joint[c.rest_link, c.rest_row, :3, None])[:, :, 0]
+    motion = np.zeros((len(c.rest), 6))
+    turns = c.rest_part == 0
+    motion[turns, :3] = direction[turns]
+    # of a turn only joints between clusters and universal joints have one, and those pass through the link's origin
+    moment = transform[c.rest_link[turns], 3:, :3] @ rotation[turns].swapaxes(-1, -2)
+    motion[turns, 3:] = (moment @ direction[turns, :, None])[:, :, 0]
+    motion[~turns, 3:] = direction[~turns]
+    columns[c.rest] = motion
+    if len(c.third):
+        slot, first = c.third.T
+        columns[slot, :3] = cross(transform[c.link[slot], :3, 2], columns[first, :3])
 
 
 def _shifted(motion: np.ndarray, offset: np.ndarray) -> np.ndarray:
@@ -113,56 +121,38 @@ def motions(model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | No
 
     `keyed` (n, 6): twists of keyed links against their parents, in their own frames.
     """
-    a, c = model.assembly, model.columns
-    local = np.append(v, 0.0).take(c.velocity)
-    rates = kin.columns * local[:, None]
+    a = model.assembly
+    rates = kin.columns * np.append(v, 0.0).take(model.columns.velocity)[:, None]
     links = np.zeros((a.links + 1, 6))
     given = None
     if keyed is not None:
         given = np.zeros((a.links, 6))
         given[a.slot] = (kin.transform[a.slot] @ keyed[:, :, None])[:, :, 0]
-        between = given[a.cluster_root] * a.base[:, None]
-        given[a.cluster_root[a.base]] = 0.0
-    for leaves in (batch for level in a.levels for batch in level.leaves):
+        between = given[a.cluster_root[a.joint_cluster]]
+        given[a.cluster_root[a.joint_cluster]] = 0.0
+    for leaves in a.leaves:
         twist = leaves.moves @ leaves.freedom_view(rates)
         if given is not None:
             twist += leaves.descends.swapaxes(-1, -2) @ leaves.link_view(given)
         leaves.link_view(links)[...] = twist
-    if a.base.any():
-        # twists of clusters' bases add up along the tree when taken about one point of it
-        count = len(a.cluster_root)
-        base = np.zeros((count + 1, 6))
-        carried = np.flatnonzero(a.base)
-        above = a.cluster_parent[carried]
-        base[carried] = _shifted(links[a.cluster_attach[carried]], kin.origin[carried] - kin.origin[above])
-        base[a.joint_cluster] += rates[a.freedoms :].reshape(-1, 6, 6).sum(1)
-        if given is not None:
-            base[:-1] += between
-        centre = kin.origin - kin.origin[_tree_root(model)]
-        base[:-1] = _shifted(base[:-1], -centre)
-        for ancestor in model.cluster_jumps:
-            base[:-1] += base.take(ancestor, axis=0)
-        base[:-1] = _shifted(base[:-1], centre) * a.base[:, None]
-        links[:-1] += base.take(a.cluster_of, axis=0)
-        for leaves in (batch for level in a.levels for batch in level.leaves):
-            if leaves.floats.any():
-                part = base[leaves.first_cluster : leaves.first_cluster + leaves.count]
-                leaves.freedom_view(local)[leaves.floats, :6] = part[leaves.floats]
-        if given is not None:
-            given[a.cluster_root[a.base]] = between[a.base]
-    return Motions(links, local, rates, given)
-
-
-def _tree_root(model: Model) -> np.ndarray:
-    """The root cluster of each cluster's tree."""
-    a = model.assembly
-    return a.cluster_of[a.slot[model.trees]][_first_link_of_cluster(a)]
-
-
-def _first_link_of_cluster(a) -> np.ndarray:
-    link_of_slot = np.zeros(a.links, dtype=int)
-    link_of_slot[a.slot] = np.arange(len(a.slot))
-    return link_of_slot[a.cluster_root]
+    if not len(a.joint_cluster):
+        return Motions(links, links.take(a.parent, axis=0), rates)
+    # twists of clusters' bases add up along the tree when taken about one point of it
+    joints = rates[a.freedoms :].reshape(-1, 6, 6).sum(1)
+    if given is not None:
+        joints += between
+    base = np.zeros((len(a.cluster_root) + 1, 6))
+    arm = kin.origin[a.joint_cluster] - kin.origin[a.cluster_parent[a.joint_cluster]]
+    base[a.joint_cluster] = _shifted(links[a.cluster_attach[a.joint_cluster]], arm) + joints
+    center = kin.origin - kin.origin[a.cluster_tree]
+    base[:-1] = _shifted(base[:-1], -center)
+    for ancestor in model.cluster_jumps:
+        base[:-1] += base.take(ancestor, axis=0)
+    base[:-1] = _shifted(base[:-1], center)
+    links[:-1] += base.take(a.cluster_of, axis=0)
+    above = links.take(a.parent, axis=0)
+    above[a.cluster_root[a.joint_cluster]] = base[a.joint_cluster] - joints
+    return Motions(links, above, rates)
 
 
 def bias(
@@ -180,35 +170,32 @@ def bias(
     the joints between clusters (joints, 6). `keyed_change` (n, 6): rates of change of the keyed twists in their frames.
     """
     a, c = model.assembly, model.columns
-    turning = cross_motion(moving.links.take(c.carrier[: a.freedoms], axis=0), moving.rates[: a.freedoms])
-    across = np.zeros((len(a.joint_cluster), 6))
+    links = moving.links[:-1]
+    # Columns turn with the link, whose own joint velocity is links - above: links × (links - above) = above × links.
+    # Those fixed in the rest frame turn with the parent.
+    turning = cross_motion(moving.above, links)
+    if len(c.rest):
+        rest = np.zeros((a.links + 1, 6))
+        np.add.at(rest, c.rest_link, moving.rates[c.rest])
+        rest = rest[:-1]
+        turning -= cross_motion(links - moving.above - rest, rest)
+    if keyed_change is not None:
+        turning[a.slot] += (kin.transform[a.slot] @ keyed_change[:, :, None])[:, :, 0]
+    roots = a.cluster_root[a.joint_cluster]
+    across = turning[roots]
+    turning[roots] = 0.0
     acceleration = np.empty((a.links, 6))
-    given = None
-    if moving.keyed is not None:
-        given = cross_motion(moving.links[:-1], moving.keyed)
-        given[a.slot] += (kin.transform[a.slot] @ keyed_change[:, :, None])[:, :, 0]
-        roots = a.cluster_root[a.joint_cluster]
-        across += given[roots]
-        given[roots] = 0.0
-    for leaves in (batch for level in a.levels for batch in level.leaves):
-        part = leaves.moves @ leaves.freedom_view(turning)
-        if given is not None:
-            part += leaves.descends.swapaxes(-1, -2) @ leaves.link_view(given)
-        leaves.link_view(acceleration)[...] = part
-    if len(across):
-        rates = moving.rates[a.freedoms :].reshape(-1, 6, 6)
-        rest = (rates * c.joint_rest[:, :, None]).sum(1)
-        own = rates.sum(1) - rest
-        child = moving.links[a.cluster_root[a.joint_cluster]]
-        across += cross_motion(child, own) + cross_motion(child - own, rest)
+    for leaves in a.leaves:
+        np.matmul(leaves.descends.swapaxes(-1, -2), leaves.link_view(turning), out=leaves.link_view(acceleration))
     free_fall = acceleration.copy()
     free_fall[:, 3:] -= gravity
-    momentum = (kin.inertia @ moving.links[:-1, :, None])[:, :, 0]
-    force = (kin.inertia @ free_fall[:, :, None])[:, :, 0] + cross_force(moving.links[:-1], momentum)
+    momentum = (kin.inertia @ links[:, :, None])[:, :, 0]
+    force = (kin.inertia @ free_fall[:, :, None])[:, :, 0] + cross_force(links, momentum)
     if wrenches is not None:
         force -= wrenches
     result = np.zeros(len(c.link))
-    for leaves in (batch for level in a.levels for batch in level.leaves):
+    for leaves in a.leaves:
         total = leaves.moves.swapaxes(-1, -2) @ leaves.link_view(force)
-        np.negative((total * leaves.freedom_view(kin.columns)).sum(-1), out=leaves.freedom_view(result))
+        total *= leaves.freedom_view(kin.columns)
+        np.negative(total.sum(-1), out=leaves.freedom_view(result))
     return result, acceleration, across

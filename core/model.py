@@ -94,30 +94,26 @@ class Model:
 
 @dataclass(frozen=True)
 class Columns:
-    """Motion subspaces in freedom slots: constant columns in the links' frames, and which of them need care.
+    """Motion subspaces in freedom slots.
 
-    `own` (slots, 6): the column in the frame of `link` (slots,), which is `links` for the world's axes. `carrier` (slots,):
-    the link whose motion turns the column. `velocity` (slots,): index of its joint velocity, nv for none.
-    `rest_slot`, `rest_row`, `rest_part`: columns fixed in the joint's rest frame instead: the slot, the row of the joint's
-    transform that is the column, and 0 for a turn, 3 for a translation. `third_slot`, `third_of`: a universal joint's
-    constrained axis, square to the two at third_of.
-    `slot_of` (nv,): the freedom slot of each joint velocity. `free` (joints, 6): which columns of joints between clusters
-    are freedoms, and `joint_rest` (joints, 6): which of those are carried by the parent.
+    A column is an axis of the spatial vector, `axis` (slots,), in the frame of `link` (slots,), which is `links` for the
+    world's axes. Some are fixed in the joint's rest frame instead (`rest` (r,) their slots): row `rest_row` of the joint's
+    transform of `rest_link`, a turn or, from row `rest_part` 3, a translation. `third` (u, 2): the slot of a universal
+    joint's constrained axis, and of the axis it is square to besides the link's own.
+    `velocity` (slots,): index of a column's joint velocity, nv for none; `slot_of` (nv,) the reverse.
+    `free` (joints, 6): which columns of joints between clusters are freedoms.
     """
 
-    own: np.ndarray
     link: np.ndarray
-    carrier: np.ndarray
+    axis: np.ndarray
     velocity: np.ndarray
-    rest_slot: np.ndarray
+    slot_of: np.ndarray
+    rest: np.ndarray
     rest_link: np.ndarray
     rest_row: np.ndarray
     rest_part: np.ndarray
-    third_slot: np.ndarray
-    third_of: np.ndarray
-    slot_of: np.ndarray
+    third: np.ndarray
     free: np.ndarray
-    joint_rest: np.ndarray
 
 
 # Per kind of joint: the columns of its freedoms as (axis of the spatial vector, carried by the parent).
@@ -172,7 +168,7 @@ def compile_model(linkage: Linkage, leaf_freedoms: int | None = None) -> Model:
         keyed=np.array([link.keyed for link in links]),
         shapes=tuple(tuple(link.shapes) for link in links),
         assembly=assembly,
-        columns=_columns(kinds, coordinates, parent, assembly),
+        columns=_columns(kinds, coordinates, assembly),
         link_jumps=jump_table(assembly.parent),
         cluster_jumps=jump_table(assembly.cluster_parent),
         slot_placement=slot_placement,
@@ -182,48 +178,38 @@ def compile_model(linkage: Linkage, leaf_freedoms: int | None = None) -> Model:
     )
 
 
-def _columns(kinds: list[str], coordinates: Coordinates, parent: np.ndarray, assembly: Assembly) -> Columns:
+def _columns(kinds: list[str], coordinates: Coordinates, assembly: Assembly) -> Columns:
     joints = len(assembly.joint_cluster)
     slots = assembly.freedoms + 6 * joints
-    own, link = np.zeros((slots, 6)), np.full(slots, assembly.links)
-    carrier, velocity = np.full(slots, assembly.links), np.full(slots, coordinates.nv)
-    free, joint_rest = np.zeros((joints, 6), dtype=bool), np.zeros((joints, 6), dtype=bool)
+    link, axis = np.full(slots, assembly.links), np.zeros(slots, dtype=int)
+    velocity, slot_of = np.full(slots, coordinates.nv), np.empty(coordinates.nv, dtype=int)
+    free = np.zeros(slots, dtype=bool)
     rest: list[tuple[int, int, int, int]] = []
     third: list[tuple[int, int]] = []
-    slot_of = np.empty(coordinates.nv, dtype=int)
-    for leaves in (batch for level in assembly.levels for batch in level.leaves):
+    for leaves in assembly.leaves:
         # a floating cluster's base moves in all six directions of the world's axes
         floating = np.flatnonzero(leaves.floats)
-        base = leaves.first_freedom + leaves.freedoms * floating[:, None] + np.arange(6)
-        own[base] = np.eye(6)
+        axis[leaves.first_freedom + leaves.freedoms * floating[:, None] + np.arange(6)] = np.arange(6)
     carried_roots = set(assembly.cluster_root[assembly.base].tolist())
     for i, kind in enumerate(kinds):
         start, me = int(assembly.freedom_slot[i]), int(assembly.slot[i])
-        above = int(assembly.slot[parent[i]]) if parent[i] >= 0 else assembly.links
         between = me in carried_roots
         if between:
-            own[start : start + 6] = np.eye(6)
-            link[start : start + 6] = me
-        for d, (axis, by_parent) in enumerate(_SUBSPACE[kind]):
-            column = start + (axis if between else d)
-            own[column, axis] = 1.0
-            link[column] = me
-            carrier[column] = above if by_parent else me
+            link[start : start + 6], axis[start : start + 6] = me, np.arange(6)
+        for d, (direction, by_parent) in enumerate(_SUBSPACE[kind]):
+            column = start + (direction if between else d)
+            link[column], axis[column], free[column] = me, direction, True
             velocity[column] = coordinates.v_start[i] + d
             slot_of[coordinates.v_start[i] + d] = column
             if by_parent:
-                rest.append((column, me, axis % 3, axis // 3 * 3))
-            if between:
-                joint, offset = divmod(column - assembly.freedoms, 6)
-                free[joint, offset] = True
-                joint_rest[joint, offset] = by_parent
+                rest.append((column, me, direction % 3, direction // 3 * 3))
         if between and kind == "universal":
             third.append((start + 1, start))
     rest_table = np.array(rest, dtype=int).reshape(-1, 4)
-    third_table = np.array(third, dtype=int).reshape(-1, 2)
     return Columns(
-        own, link, carrier, velocity, *rest_table.T, *third_table.T, slot_of, free, joint_rest
-    )
+        link, axis, velocity, slot_of, *rest_table.T,
+        np.array(third, dtype=int).reshape(-1, 2), free[assembly.freedoms :].reshape(-1, 6),
+    )  # fmt: skip
 
 
 def _validate(links: list[Link]) -> None:

@@ -51,6 +51,8 @@ _ROTATION = _bilinear(4, 4, 9, {
 })  # fmt: skip
 
 
+_IDENTITY = np.eye(6)
+
 # Above this many multiplications BLAS starts threads, which costs tens of milliseconds when the other cores are busy.
 _SERIAL = 1 << 18
 
@@ -147,8 +149,8 @@ def pose_inverse(poses: np.ndarray) -> np.ndarray:
 def shift_force(offset: np.ndarray) -> np.ndarray:
     """The matrices F (..., 6, 6) that move a force from the point at `offset` (..., 3) to the origin; the transpose
     moves a motion from the origin to that point."""
-    result = np.zeros((*offset.shape[:-1], 6, 6))
-    result[..., [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]] = 1.0
+    result = np.empty((*offset.shape[:-1], 6, 6))
+    result[...] = _IDENTITY
     result[..., :3, 3:] = skew(offset)
     return result
 
