@@ -20,7 +20,7 @@ from .spatial import cross
 RECOVERY = 0.2
 """Part of an overlap that a step removes."""
 BOUNCE_SPEED = 0.05
-"""Approach below this many metres per second per square root of metre of model size does not bounce."""
+"""Approach below this many metres per second, times the square root of the model's size in metres, does not bounce."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,9 @@ class Rows:
 
     def velocity(self, v: np.ndarray, moving: Motions) -> np.ndarray:
         """The rows' velocities (rows,) at joint velocities `v` (nv,) and the links' twists."""
-        limits = (self.limits.weights * np.append(v, 0.0)[self.limits.freedoms]).sum(-1)
         twists = moving.links[self.contacts.link]
         contacts = (self.wrenches @ twists[:, :, None]).reshape(-1)
-        return np.concatenate((limits, contacts))
+        return np.concatenate((self.limits.rate(v), contacts))
 
 
 def gather(
@@ -50,10 +49,12 @@ def gather(
 ) -> Rows:
     """The rows of a step of `h` seconds; overlaps part at no more than `fastest` [m/s], limits at `turning` [rad/s]."""
     m, k = len(limits), len(contacts)
-    columns = np.zeros((len(model.columns.link), m + 3 * k))
+    slots = len(model.columns.link)
+    columns = np.zeros((slots + 1, m + 3 * k))
     if m:
-        slot = np.append(model.columns.slot_of, 0)[limits.freedoms]
-        columns[slot, np.arange(m)[:, None]] += np.where(limits.freedoms < model.nv, limits.weights, 0.0)
+        # what a limit does not need of its three freedoms lands in a row of its own
+        columns[np.append(model.columns.slot_of, slots).take(limits.freedoms), np.arange(m)[:, None]] = limits.weights
+    columns = columns[:-1]
     frames = tangents(contacts.normal)
     arm = contacts.point - kin.origin[model.assembly.cluster_of[contacts.link]]
     wrenches = np.concatenate((cross(arm[:, None, :], frames), frames), axis=-1)

@@ -95,7 +95,8 @@ def acceleration(
         outer[:, :3] += cross(kin.offset, outer[:, 3:])
     natural, links, across = bias(model, kin, moving, np.asarray(gravity, dtype=float), outer)
     strain = model.coordinates.difference(model.coordinates.zero(), state.q)
-    passive = -model.stiffness * strain - (model.damping + model.drive_damping) * state.v
+    spring = model.coordinates.spring_force(strain, model.stiffness * strain)
+    passive = -spring - (model.damping + model.drive_damping) * state.v
     total = passive if forces is None else passive + forces
     natural[model.columns.slot_of] += total
     answer = respond(model, kin, model.armature, natural[:, None], links, across)

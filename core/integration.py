@@ -22,8 +22,8 @@ from .motion import Follower
 from .shape import Scenery
 from .spatial import cross
 
-NEAR = 0.1
-"""Joint limits enter the constraint solve from this far [rad or m]."""
+NEAR = 0.05
+"""Joint limits enter the constraint solve from this far [rad or m], and from as far as two steps lead."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class World:
         if model.stiffness.any() or self.follow:
             target, rate = self.follower.target(time) if self.follow else (model.coordinates.zero(), 0.0)
             strain = model.coordinates.difference(target, q)
-            force -= model.stiffness * (strain + h * v)
+            force -= model.coordinates.spring_force(strain, model.stiffness * strain) + h * model.stiffness * v
             force += (model.drive_damping + h * model.stiffness) * rate
         return force, model.armature + h * damping + h * h * model.stiffness
 
@@ -111,7 +111,7 @@ def step(world: World, state: State, h: float) -> State:
         velocity = rows.velocity(v, motions(model, kin, v, twist_after))
         keys = _keys(world, rows)
         delassus = rows.columns.T @ answer[:, 1:]
-        impulses, iterations = _impulses(world, rows, delassus, velocity, _recall(memory, keys))
+        impulses, iterations = _impulses(world, rows, delassus, velocity, _recall(memory, keys), h)
         v = v + answer[c.slot_of, 1:] @ impulses
     q = model.coordinates.integrate(q, v, 0.5 * h)
     touched = rows.contacts.link[impulses[len(rows.limits) :: 3] != 0]
@@ -121,7 +121,8 @@ def step(world: World, state: State, h: float) -> State:
 def _rows(world: World, kin: Kinematics, moving: Motions, q: np.ndarray, v: np.ndarray, h: float) -> Rows:
     """The limits and contacts that the coming step may meet."""
     limits = world.limits.rows(q)
-    limits = limits.select(limits.gap < NEAR)
+    limits = limits.select(limits.gap < NEAR - 2.0 * h * np.minimum(limits.rate(v), 0.0))
+    limits = world.limits.curved(limits, q, v, h)
     twist = moving.links[:-1]
     linear = twist[:, 3:] + cross(twist[:, :3], kin.offset)
     speed = np.sqrt((linear * linear).sum(-1)) + world.reach * np.sqrt((twist[:, :3] ** 2).sum(-1))
@@ -145,16 +146,32 @@ def _recall(memory: Memory | None, keys: np.ndarray) -> np.ndarray:
     return np.where(known[place] == keys, memory.impulses[order[place]], 0.0)
 
 
-def _impulses(world: World, rows: Rows, g: np.ndarray, velocity: np.ndarray, warm: np.ndarray) -> tuple[np.ndarray, int]:
+def _bounce(world: World, rows: Rows, approach: np.ndarray, h: float) -> np.ndarray:
+    """The velocities (k,) with which contacts that are met leave again, from their free velocities at the step's end.
+
+    A contact is met up to a step early, at a height of its gap, and is left by then: the velocity is what gives the end of
+    the step the energy that restitution leaves of the impact's.
+    """
+    contacts = rows.contacts
+    weight = np.maximum(-contacts.normal @ world.gravity, 0.0)
+    gap = np.maximum(contacts.gap, 0.0)
+    impact = approach + 0.5 * h * weight
+    kept = contacts.restitution**2 * (impact * impact + 2.0 * weight * gap) - 2.0 * weight * gap
+    half = 0.5 * h * weight
+    slow = approach > -BOUNCE_SPEED * np.sqrt(world.size)
+    return np.where(slow | (kept <= 0.0), 0.0, np.sqrt(np.maximum(half * half + kept, 0.0)) - half)
+
+
+def _impulses(
+    world: World, rows: Rows, g: np.ndarray, velocity: np.ndarray, warm: np.ndarray, h: float
+) -> tuple[np.ndarray, int]:
     """Impulses (rows,) that keep every velocity at its bound, with friction, and the solver's iterations."""
     m, k = len(rows.limits), len(rows.contacts)
     normal = np.concatenate((np.arange(m), m + 3 * np.arange(k)))
     u = velocity.copy()
     u[normal] -= rows.bound
     impulses, info = solve(g, u, rows.contacts.friction, limits=m, warm=warm)
-    approach = velocity[m::3]
-    slow = BOUNCE_SPEED * np.sqrt(world.size)
-    bounce = np.where((approach < -slow) & (impulses[m::3] > 0), -rows.contacts.restitution * approach, 0.0)
+    bounce = np.where(impulses[m::3] > 0, _bounce(world, rows, velocity[m::3], h), 0.0)
     if bounce.any():
         lively = u.copy()
         lively[m::3] = velocity[m::3] - np.maximum(rows.bound[m:], bounce)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .spatial import (
+    cross,
     exponential,
     logarithm,
     matrix_quaternion,
@@ -94,6 +95,18 @@ class Coordinates:
         result[..., self.plain_v] = end[..., self.plain_q] - start[..., self.plain_q]
         turn = quaternion_multiply(quaternion_conjugate(start[..., self.quaternion_q]), end[..., self.quaternion_q])
         result[..., self.quaternion_v] = logarithm(turn)
+        return result
+
+    def spring_force(self, strain: np.ndarray, tension: np.ndarray) -> np.ndarray:
+        """The joint forces (nv,) of the potential whose gradient by the rotation vectors of `strain` (nv,) is `tension`
+        (nv,): equal to it where springs are equally stiff about all axes, turned to the link's frame where not."""
+        e, t = strain[self.quaternion_v], tension[self.quaternion_v]
+        square = (e * e).sum(-1, keepdims=True)
+        half = 0.5 * np.sqrt(np.maximum(square, 1e-8))
+        factor = np.where(square < 1e-8, 1.0 / 12.0, (1.0 - half / np.tan(half)) / (4.0 * half * half))
+        turned = cross(e, t)
+        result = tension.copy()
+        result[self.quaternion_v] += factor * cross(e, turned) - 0.5 * turned
         return result
 
     def transforms(self, q: np.ndarray) -> np.ndarray:

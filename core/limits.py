@@ -6,7 +6,7 @@ a rotation vector (x, z), stays in an ellipse whose half axes are the four limit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from .spatial import quaternion_matrix
 
 POLE = 1e-9
 """Swings below this [rad] have no direction."""
+FAST = 0.03
+"""Turns of a step beyond this [rad] see the curvature of limits."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class LimitRows:
     def __len__(self) -> int:
         return len(self.gap)
 
+    def rate(self, v: np.ndarray) -> np.ndarray:
+        """The gaps' rates (m,) at joint velocities `v` (nv,)."""
+        return (self.weights * np.append(v, 0.0).take(self.freedoms)).sum(-1)
+
     def select(self, near: np.ndarray) -> LimitRows:
         return LimitRows(self.gap[near], self.freedoms[near], self.weights[near], self.key[near])
 
@@ -41,6 +47,7 @@ class Limits:
     """The limits of a model."""
 
     def __init__(self, model: Model) -> None:
+        self.model = model
         c, nv = model.coordinates, model.nv
         bounded = np.isfinite(model.lower) | np.isfinite(model.upper)
         plain = np.flatnonzero(bounded[c.plain_v])
@@ -81,6 +88,15 @@ class Limits:
         gap = np.concatenate((plain, swing_gap, twist - self.twist_lower, self.twist_upper - twist))
         weights = np.concatenate((self.plain_weights, swing_weights, twist_weights, -twist_weights))
         return LimitRows(gap, self.freedoms, weights, self.key)
+
+    def curved(self, rows: LimitRows, q: np.ndarray, v: np.ndarray, h: float) -> LimitRows:
+        """The `rows` with their gaps as seen along the way that `v` (nv,) leads in `h` seconds: a fast swing leaves its
+        ellipse along the tangent, which rates alone do not show."""
+        if not len(rows) or np.abs(h * v.take(self.ball_freedoms)).max(initial=0.0) < FAST:
+            return rows
+        ahead = self.rows(self.model.coordinates.integrate(q, v, h)).gap[rows.key]
+        bend = ahead - rows.gap - h * rows.rate(v)
+        return replace(rows, gap=rows.gap + np.minimum(bend, 0.0))
 
     def violation(self, q: np.ndarray) -> float:
         """How far beyond its limit the worst joint is [rad or m], at least zero."""
