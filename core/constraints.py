@@ -45,9 +45,17 @@ class Rows:
 
 
 def gather(
-    model: Model, kin: Kinematics, limits: LimitRows, contacts: Contacts, h: float, fastest: float, turning: float = 10.0
+    model: Model,
+    kin: Kinematics,
+    limits: LimitRows,
+    contacts: Contacts,
+    h: float,
+    bend: np.ndarray,
+    fastest: float,
+    turning: float = 10.0,
 ) -> Rows:
-    """The rows of a step of `h` seconds; overlaps part at no more than `fastest` [m/s], limits at `turning` [rad/s]."""
+    """The rows of a step of `h` seconds. `bend` (m,): what the limits' gaps lose beyond their rates. Overlaps part at no more
+    than `fastest` [m/s], limits at `turning` [rad/s]."""
     m, k = len(limits), len(contacts)
     slots = len(model.columns.link)
     columns = np.zeros((slots + 1, m + 3 * k))
@@ -72,4 +80,5 @@ def gather(
     most = np.full(m + k, fastest)
     most[:m] = turning
     bound = np.where(gap >= 0, -gap, np.minimum(-RECOVERY * gap, h * most)) / h
+    bound[:m] -= bend / h
     return Rows(limits, contacts, columns, wrenches, bound)

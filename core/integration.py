@@ -16,7 +16,7 @@ from .constraints import BOUNCE_SPEED, Rows, gather
 from .dynamics import GRAVITY, acceleration, respond
 from .friction import guard, solve
 from .kinematics import Kinematics, Motions, bias, kinematics, motions
-from .limits import Limits
+from .limits import FAST, LimitRows, Limits
 from .model import Model, State
 from .motion import Follower
 from .shape import Scenery
@@ -24,6 +24,10 @@ from .spatial import cross
 
 NEAR = 0.05
 """Joint limits enter the constraint solve from this far [rad or m], and from as far as two steps lead."""
+
+
+SLACK = 0.004
+"""Beyond this [rad or m] a passed limit is restored at once; below, its row pushes back gently."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def step(world: World, state: State, h: float) -> State:
         delassus = rows.columns.T @ answer[:, 1:]
         impulses, iterations = _impulses(world, rows, delassus, velocity, _recall(memory, keys), h)
         v = v + answer[c.slot_of, 1:] @ impulses
-    q = model.coordinates.integrate(q, v, 0.5 * h)
+    q = _stopped(world, rows.limits, model.coordinates.integrate(q, v, 0.5 * h), v, h)
     touched = rows.contacts.link[impulses[len(rows.limits) :: 3] != 0]
     return State(q, v, state.time + h, Memory(smooth, keys, impulses, touched, len(rows.contacts), iterations))
 
@@ -122,13 +126,22 @@ def _rows(world: World, kin: Kinematics, moving: Motions, q: np.ndarray, v: np.n
     """The limits and contacts that the coming step may meet."""
     limits = world.limits.rows(q)
     limits = limits.select(limits.gap < NEAR - 2.0 * h * np.minimum(limits.rate(v), 0.0))
-    limits = world.limits.curved(limits, q, v, h)
+    bend = world.limits.bend(limits, q, v, h)
     twist = moving.links[:-1]
     linear = twist[:, 3:] + cross(twist[:, :3], kin.offset)
     speed = np.sqrt((linear * linear).sum(-1)) + world.reach * np.sqrt((twist[:, :3] ** 2).sum(-1))
     fall = h * np.abs(world.gravity).max()
     contacts = world.collider.contacts(kin.poses[:-1], h * (1.5 * speed + 2.0 * fall) + 1e-3 * world.size)
-    return gather(world.model, kin, limits, contacts, h, np.sqrt(world.size))
+    return gather(world.model, kin, limits, contacts, h, bend, np.sqrt(world.size))
+
+
+def _stopped(world: World, limits: LimitRows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
+    """The coordinates at a step's end, back at the limits that a fast joint has passed in spite of its rows: they are
+    straight, a swing's ellipse is not."""
+    if not len(limits) or (limits.gap + 0.5 * h * limits.rate(v)).min() > -SLACK:
+        if np.abs(h * v.take(world.limits.ball_freedoms)).max(initial=0.0) < FAST:
+            return q
+    return world.limits.clamp(q) if world.limits.violation(q) > SLACK else q
 
 
 def _keys(world: World, rows: Rows) -> np.ndarray:
@@ -155,9 +168,11 @@ def _bounce(world: World, rows: Rows, approach: np.ndarray, h: float) -> np.ndar
     contacts = rows.contacts
     weight = np.maximum(-contacts.normal @ world.gravity, 0.0)
     gap = np.maximum(contacts.gap, 0.0)
-    impact = approach + 0.5 * h * weight
-    kept = contacts.restitution**2 * (impact * impact + 2.0 * weight * gap) - 2.0 * weight * gap
     half = 0.5 * h * weight
+    middle = approach + half
+    # the middle's position lies half of half² / weight above the parabola of the fall
+    impact = middle * middle - half * half + 2.0 * weight * gap
+    kept = contacts.restitution**2 * impact - 2.0 * weight * gap
     slow = approach > -BOUNCE_SPEED * np.sqrt(world.size)
     return np.where(slow | (kept <= 0.0), 0.0, np.sqrt(np.maximum(half * half + kept, 0.0)) - half)
 

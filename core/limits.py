@@ -6,12 +6,12 @@ a rotation vector (x, z), stays in an ellipse whose half axes are the four limit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from .model import Model
-from .spatial import quaternion_matrix
+from .spatial import exponential, quaternion_matrix, quaternion_multiply
 
 POLE = 1e-9
 """Swings below this [rad] have no direction."""
@@ -89,14 +89,30 @@ class Limits:
         weights = np.concatenate((self.plain_weights, swing_weights, twist_weights, -twist_weights))
         return LimitRows(gap, self.freedoms, weights, self.key)
 
-    def curved(self, rows: LimitRows, q: np.ndarray, v: np.ndarray, h: float) -> LimitRows:
-        """The `rows` with their gaps as seen along the way that `v` (nv,) leads in `h` seconds: a fast swing leaves its
-        ellipse along the tangent, which rates alone do not show."""
+    def bend(self, rows: LimitRows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
+        """What the gaps of `rows` lose (m,) beyond their rates along the way that `v` (nv,) leads in `h` seconds: a fast
+        swing leaves its ellipse along the tangent."""
         if not len(rows) or np.abs(h * v.take(self.ball_freedoms)).max(initial=0.0) < FAST:
-            return rows
+            return np.zeros(len(rows))
         ahead = self.rows(self.model.coordinates.integrate(q, v, h)).gap[rows.key]
-        bend = ahead - rows.gap - h * rows.rate(v)
-        return replace(rows, gap=rows.gap + np.minimum(bend, 0.0))
+        return np.minimum(ahead - rows.gap - h * rows.rate(v), 0.0)
+
+    def clamp(self, q: np.ndarray) -> np.ndarray:
+        """Joint coordinates like `q` (nq,) with every joint brought back to its limit."""
+        result = q.copy()
+        result[self.plain_q] = np.clip(q[self.plain_q], self.plain_lower, self.plain_upper)
+        turn = q[self.ball_q]
+        axis = quaternion_matrix(turn)[:, :, 1]
+        sine = np.maximum(np.hypot(axis[:, 0], axis[:, 2]), POLE)
+        angle = np.arctan2(sine, axis[:, 1])
+        swing = np.stack((angle * axis[:, 2] / sine, -angle * axis[:, 0] / sine), -1) - self.middle
+        level = swing / np.where(swing > 0, self.half_high, self.half_low)
+        swing = self.middle + swing / np.maximum(np.sqrt((level * level).sum(-1, keepdims=True)), 1.0)
+        twist = np.clip(_twist(turn)[0], self.twist_lower, self.twist_upper)
+        vectors = np.zeros((2, len(turn), 3))
+        vectors[0, :, ::2], vectors[1, :, 1] = swing, twist
+        result[self.ball_q] = quaternion_multiply(*exponential(vectors))
+        return result
 
     def violation(self, q: np.ndarray) -> float:
         """How far beyond its limit the worst joint is [rad or m], at least zero."""
