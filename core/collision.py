@@ -21,13 +21,15 @@ SKIN = 1e-9
 class Contacts:
     """Contacts in the world frame, k of them; SI units.
 
-    `point` lies on the link's surface, on the side that faces the scenery. `normal` points out of the scenery.
+    `point` lies on the link's surface, on the side that faces the scenery; `center` is the middle of the round there, a
+    point of the link whose distance from the scenery is the gap and the radius. `normal` points out of the scenery.
     `gap` is the distance of the two surfaces along the normal, negative when they overlap. `key` names the pair of
     shapes and the feature that touches, so that a contact can be recognised in the next step.
     """
 
     link: np.ndarray  # (k,) int
     point: np.ndarray  # (k, 3)
+    center: np.ndarray  # (k, 3)
     normal: np.ndarray  # (k, 3)
     gap: np.ndarray  # (k,)
     friction: np.ndarray  # (k,)
@@ -138,7 +140,7 @@ class Collider:
             self._touch_boxes(ends, reach, parts)
         if not parts:
             none, axes = np.empty(0), np.empty((0, 3))
-            return Contacts(np.empty(0, np.intp), axes, axes, none, none, none, np.empty(0, np.intp))
+            return Contacts(np.empty(0, np.intp), axes, axes, axes, none, none, none, np.empty(0, np.intp))
         columns = parts[0] if len(parts) == 1 else [np.concatenate(pair) for pair in zip(*parts, strict=True)]
         return Contacts(*columns)
 
@@ -150,8 +152,9 @@ class Collider:
         if not len(hit):
             return
         capsule, normal = self._plane_capsule[hit], self._plane_normal[hit]
-        point = ends[self._plane_end[hit]] - self._radius[capsule][:, None] * normal
-        columns = self._link[capsule], point, normal, gap.reshape(-1)[hit]
+        center = ends[self._plane_end[hit]]
+        point = center - self._radius[capsule][:, None] * normal
+        columns = self._link[capsule], point, center, normal, gap.reshape(-1)[hit]
         parts.append((*columns, self._plane_friction[hit], self._plane_restitution[hit], hit))
 
     def _touch_boxes(self, ends: np.ndarray, reach: np.ndarray, parts: list) -> None:
@@ -178,9 +181,10 @@ class Collider:
         pair, capsule = pair[row], capsule[row]
         normal = (self._pair_rotation[pair] @ normal.reshape(-1, 3, 1)[hit])[:, :, 0]
         first = ends[capsule, 0]
-        point = first + where.reshape(-1, 1)[hit] * (ends[capsule, 1] - first) - radius[row][:, None] * normal
+        center = first + where.reshape(-1, 1)[hit] * (ends[capsule, 1] - first)
+        point = center - radius[row][:, None] * normal
         key = self._box_base + 3 * pair + (hit - 3 * row)
-        columns = self._link[capsule], point, normal, gap.reshape(-1)[hit]
+        columns = self._link[capsule], point, center, normal, gap.reshape(-1)[hit]
         parts.append((*columns, self._pair_friction[pair], self._pair_restitution[pair], key))
 
 

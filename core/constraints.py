@@ -54,7 +54,7 @@ def gather(
     fastest: float,
     turning: float = 10.0,
 ) -> Rows:
-    """The rows of a step of `h` seconds. `bend` (m,): what the limits' gaps lose beyond their rates. Overlaps part at no more
+    """The rows of a step of `h` seconds. `bend` (m + k,): what the gaps lose beyond their rates. Overlaps part at no more
     than `fastest` [m/s], limits at `turning` [rad/s]."""
     m, k = len(limits), len(contacts)
     slots = len(model.columns.link)
@@ -80,5 +80,5 @@ def gather(
     most = np.full(m + k, fastest)
     most[:m] = turning
     bound = np.where(gap >= 0, -gap, np.minimum(-RECOVERY * gap, h * most)) / h
-    bound[:m] -= bend / h
+    bound -= bend / h
     return Rows(limits, contacts, columns, wrenches, bound)

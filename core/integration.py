@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .collision import Collider
+from .collision import Collider, Contacts
 from .constraints import BOUNCE_SPEED, Rows, gather
 from .dynamics import GRAVITY, acceleration, respond
 from .friction import guard, solve
 from .kinematics import Kinematics, Motions, bias, kinematics, motions
-from .limits import FAST, LimitRows, Limits
+from .limits import LimitRows, Limits
 from .model import Model, State
 from .motion import Follower
 from .shape import Scenery
@@ -106,7 +106,7 @@ def step(world: World, state: State, h: float) -> State:
     natural, links, across = bias(model, kin, moving, world.gravity, None, change)
     force, resistance = world.drive(q, state.v, h, middle)
     natural[c.slot_of] += force
-    rows = _rows(world, kin, moving, q, expected, h)
+    rows = _rows(world, kin, moving, links, q, expected, h)
     answer = respond(model, kin, resistance, np.concatenate((natural[:, None], rows.columns), axis=1), links, across)
     smooth = answer[c.slot_of, 0]
     v = state.v + h * smooth
@@ -122,8 +122,10 @@ def step(world: World, state: State, h: float) -> State:
     return State(q, v, state.time + h, Memory(smooth, keys, impulses, touched, len(rows.contacts), iterations))
 
 
-def _rows(world: World, kin: Kinematics, moving: Motions, q: np.ndarray, v: np.ndarray, h: float) -> Rows:
-    """The limits and contacts that the coming step may meet."""
+def _rows(
+    world: World, kin: Kinematics, moving: Motions, turning: np.ndarray, q: np.ndarray, v: np.ndarray, h: float
+) -> Rows:
+    """The limits and contacts that the coming step may meet; `turning` (links, 6) are the links' bias accelerations."""
     limits = world.limits.rows(q)
     limits = limits.select(limits.gap < NEAR - 2.0 * h * np.minimum(limits.rate(v), 0.0))
     bend = world.limits.bend(limits, q, v, h)
@@ -132,16 +134,26 @@ def _rows(world: World, kin: Kinematics, moving: Motions, q: np.ndarray, v: np.n
     speed = np.sqrt((linear * linear).sum(-1)) + world.reach * np.sqrt((twist[:, :3] ** 2).sum(-1))
     fall = h * np.abs(world.gravity).max()
     contacts = world.collider.contacts(kin.poses[:-1], h * (1.5 * speed + 2.0 * fall) + 1e-3 * world.size)
+    bend = np.concatenate((bend, 0.5 * h * h * np.minimum(_approach(world.model, kin, moving, turning, contacts), 0.0)))
     return gather(world.model, kin, limits, contacts, h, bend, np.sqrt(world.size))
+
+
+def _approach(
+    model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts
+) -> np.ndarray:
+    """How the gaps' rates change (k,) by the links' turning alone: a swung foot comes down on a curve."""
+    arm = contacts.center - kin.origin[model.assembly.cluster_of[contacts.link]]
+    twist, change = moving.links[contacts.link], turning[contacts.link]
+    velocity = twist[:, 3:] + cross(twist[:, :3], arm)
+    acceleration = change[:, 3:] + cross(change[:, :3], arm) + cross(twist[:, :3], velocity)
+    return (contacts.normal * acceleration).sum(-1)
 
 
 def _stopped(world: World, limits: LimitRows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
     """The coordinates at a step's end, back at the limits that a fast joint has passed in spite of its rows: they are
     straight, a swing's ellipse is not."""
-    if not len(limits) or (limits.gap + 0.5 * h * limits.rate(v)).min() > -SLACK:
-        if np.abs(h * v.take(world.limits.ball_freedoms)).max(initial=0.0) < FAST:
-            return q
-    return world.limits.clamp(q) if world.limits.violation(q) > SLACK else q
+    passed = limits.fast(v, h) or (limits.gap + 0.5 * h * limits.rate(v)).min(initial=0.0) < -SLACK
+    return world.limits.clamp(q) if passed and world.limits.violation(q) > SLACK else q
 
 
 def _keys(world: World, rows: Rows) -> np.ndarray:

@@ -39,6 +39,14 @@ class LimitRows:
         """The gaps' rates (m,) at joint velocities `v` (nv,)."""
         return (self.weights * np.append(v, 0.0).take(self.freedoms)).sum(-1)
 
+    def fast(self, v: np.ndarray, h: float) -> bool:
+        """Whether a ball joint at one of these limits turns so far in `h` seconds that the limit's curvature shows."""
+        if not len(self):
+            return False
+        # plain joints use one freedom of their three and have straight limits
+        freedoms = self.freedoms[self.freedoms[:, 1] < len(v)]
+        return bool(np.abs(v.take(freedoms)).max(initial=0.0) * h > FAST)
+
     def select(self, near: np.ndarray) -> LimitRows:
         return LimitRows(self.gap[near], self.freedoms[near], self.weights[near], self.key[near])
 
@@ -92,7 +100,7 @@ class Limits:
     def bend(self, rows: LimitRows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
         """What the gaps of `rows` lose (m,) beyond their rates along the way that `v` (nv,) leads in `h` seconds: a fast
         swing leaves its ellipse along the tangent."""
-        if not len(rows) or np.abs(h * v.take(self.ball_freedoms)).max(initial=0.0) < FAST:
+        if not rows.fast(v, h):
             return np.zeros(len(rows))
         ahead = self.rows(self.model.coordinates.integrate(q, v, h)).gap[rows.key]
         return np.minimum(ahead - rows.gap - h * rows.rate(v), 0.0)
