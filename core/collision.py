@@ -36,6 +36,11 @@ class Contacts:
     restitution: np.ndarray  # (k,)
     key: np.ndarray  # (k,) int
 
+    @classmethod
+    def none(cls) -> Contacts:
+        number, axes, value = np.empty(0, np.intp), np.empty((0, 3)), np.empty(0)
+        return cls(number, axes, axes, axes, value, value, value, number)
+
     def __len__(self) -> int:
         return len(self.gap)
 
@@ -139,8 +144,7 @@ class Collider:
         if self._boxes and len(ends):
             self._touch_boxes(ends, reach, parts)
         if not parts:
-            none, axes = np.empty(0), np.empty((0, 3))
-            return Contacts(np.empty(0, np.intp), axes, axes, axes, none, none, none, np.empty(0, np.intp))
+            return Contacts.none()
         columns = parts[0] if len(parts) == 1 else [np.concatenate(pair) for pair in zip(*parts, strict=True)]
         return Contacts(*columns)
 

@@ -63,6 +63,17 @@ def gather(
         # what a limit does not need of its three freedoms lands in a row of its own
         columns[np.append(model.columns.slot_of, slots).take(limits.freedoms), np.arange(m)[:, None]] = limits.weights
     columns = columns[:-1]
+    wrenches = _push(model, kin, contacts, columns[:, m:]) if k else np.zeros((0, 3, 6))
+    gap = np.concatenate((limits.gap, contacts.gap))
+    most = np.full(m + k, fastest)
+    most[:m] = turning
+    bound = np.where(gap >= 0, -gap, np.minimum(-RECOVERY * gap, h * most)) / h
+    bound -= bend / h
+    return Rows(limits, contacts, columns, wrenches, bound)
+
+
+def _push(model: Model, kin: Kinematics, contacts: Contacts, columns: np.ndarray) -> np.ndarray:
+    """Fills in the contacts' `columns` (slots, 3k) and returns their wrenches (k, 3, 6)."""
     frames = tangents(contacts.normal)
     arm = contacts.point - kin.origin[model.assembly.cluster_of[contacts.link]]
     wrenches = np.concatenate((cross(arm[:, None, :], frames), frames), axis=-1)
@@ -75,10 +86,5 @@ def gather(
         subspace = leaves.freedom_view(kin.columns)[cluster]
         pushes = (subspace @ wrenches[inside].swapaxes(-1, -2)) * leaves.moves[cluster, link][:, :, None]
         slots = leaves.first_freedom + leaves.freedoms * cluster[:, None] + np.arange(leaves.freedoms)
-        columns[slots[:, :, None], (m + 3 * inside[:, None] + np.arange(3))[:, None, :]] = pushes
-    gap = np.concatenate((limits.gap, contacts.gap))
-    most = np.full(m + k, fastest)
-    most[:m] = turning
-    bound = np.where(gap >= 0, -gap, np.minimum(-RECOVERY * gap, h * most)) / h
-    bound -= bend / h
-    return Rows(limits, contacts, columns, wrenches, bound)
+        columns[slots[:, :, None], (3 * inside[:, None] + np.arange(3))[:, None, :]] = pushes
+    return wrenches

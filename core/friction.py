@@ -67,6 +67,8 @@ def solve(
     by the root of its diagonal in G (one for both tangents) and in units of the largest scaled u, so it is a share of
     the fastest approach. Units are those of the rows: N s and m/s for contacts.
     """
+    if not equalities and _nothing_approaches(u, limits):
+        return np.zeros(len(u)), Outcome(0, 0.0, True)
     problem = _Problem(G, u, friction, equalities, limits)
     if problem.speed == 0.0:
         return np.zeros(len(u)), Outcome(0, 0.0, True)
@@ -85,6 +87,11 @@ def solve(
     return problem.unscaled(problem.project(best)[0]), Outcome(
         iterations, residual, residual <= max(tolerance, sufficient)
     )
+
+
+def _nothing_approaches(u: np.ndarray, limits: int) -> bool:
+    """Whether no impulse at all is the solution, but for what rounding makes of zero [rad/s or m/s]."""
+    return u[:limits].min(initial=0.0) >= -TINY and u[limits::3].min(initial=0.0) >= -TINY
 
 
 def energy(G: np.ndarray, u_free: np.ndarray, impulses: np.ndarray) -> float:

@@ -129,6 +129,8 @@ def _rows(
     limits = world.limits.rows(q)
     limits = limits.select(limits.gap < NEAR - 2.0 * h * np.minimum(limits.rate(v), 0.0))
     bend = world.limits.bend(limits, q, v, h)
+    if not world.scenery:
+        return gather(world.model, kin, limits, Contacts.none(), h, bend, np.sqrt(world.size))
     twist = moving.links[:-1]
     linear = twist[:, 3:] + cross(twist[:, :3], kin.offset)
     speed = np.sqrt((linear * linear).sum(-1)) + world.reach * np.sqrt((twist[:, :3] ** 2).sum(-1))
