@@ -1,13 +1,13 @@
 """Physics of articulated bodies, in numpy alone.
 
-    linkage = Linkage()                     # what a person edits
-    model = compile_model(linkage)          # arrays
-    simulation = Simulation(model, scenery=[Plane()])
-    for frame in simulation.run(100): ...
-    simulation.trajectory                   # frames of joint coordinates and poses
+linkage = Linkage()                     # what a person edits
+model = compile_model(linkage)          # arrays
+simulation = Simulation(model, scenery=[Plane()])
+for frame in simulation.run(100): ...
+simulation.trajectory                   # frames of joint coordinates and poses
 """
 
-from .integration import World, rk4, step
+from .integration import rk4, step
 from .joint import Joint
 from .linkage import Link, Linkage, LinkageError
 from .model import Model, State, compile_model
@@ -15,6 +15,7 @@ from .motion import Motion
 from .shape import Box, Capsule, Plane, Sphere
 from .simulation import Simulation, SimulationError
 from .trajectory import Trajectory
+from .world import World
 
 __all__ = [
     "Box", "Capsule", "Joint", "Link", "Linkage", "LinkageError", "Model", "Motion", "Plane", "Simulation",

@@ -1,17 +1,17 @@
 """The assembly tree: which links form a leaf, and in which order leaves are joined.
 
 Links are gathered into *clusters* (connected sub-trees of limited freedoms, design: dense leaves; one link each gives
-Featherstone's tree). Clusters joined in series are *compressed*: a node keeps two handles, one at the joint that carries
-its first cluster and one where its heaviest child hangs. Lighter children are *raked*: absorbed by the link that
-carries them. Heavy paths are split by weight into up to ARITY parts that are joined at once (numpy pays for calls, so a
-few larger solves beat many levels of pairs); the tree has O(log n) levels, and a level is a few index arrays. This file
-is index work only; nothing here runs in a step.
+Featherstone's tree). Clusters joined in series are *compressed*: a node keeps two handles, one at the joint that
+carries its first cluster and one where its heaviest child hangs. Lighter children are *raked*: absorbed by the link
+that carries them. Heavy paths are split by weight into up to ARITY parts that are joined at once (numpy pays for calls,
+so a few larger solves beat many levels of pairs); the tree has O(log n) levels, and a level is a few index arrays. This
+file is index work only; nothing here runs in a step.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -89,15 +89,16 @@ class Level:
 
 @dataclass(frozen=True)
 class Assembly:
-    """The schedule of a forest. Slots number the links cluster by cluster, with padding; freedom slots likewise, then six
-    columns for each joint between clusters.
+    """The schedule of a forest. Slots number the links cluster by cluster, with padding; freedom slots likewise, then
+    six columns for each joint between clusters.
 
     `slot` (n,): slot of each link. `links` slots, `freedoms` freedom slots (the joints' columns come after them).
     `parent` (links,): parent slot within the cluster, `links` where there is none. `cluster_of` (links,).
-    `cluster_tree` (clusters,): the root cluster. `cluster_parent` (clusters,), `cluster_attach` (clusters,) slot that carries the cluster, `cluster_root` (clusters,) its
-    root's slot; the number of clusters (of links) where there is none. `joint_cluster` (joints,).
-    `freedom_slot` (n,): first freedom slot of each link; for the root of a floating cluster, of its joint's columns.
-    `base` (clusters,): True where the cluster's base is carried by a joint of the tree.
+    `cluster_tree` (clusters,): the root cluster. `cluster_parent` (clusters,), `cluster_attach` (clusters,) slot that
+    carries the cluster, `cluster_root` (clusters,) its root's slot; the number of clusters (of links) where there is
+    none. `joint_cluster` (joints,). `freedom_slot` (n,): first freedom slot of each link; for the root of a floating
+    cluster, of its joint's columns. `base` (clusters,): True where the cluster's base is carried by a joint of the
+    tree.
     """
 
     slot: np.ndarray
@@ -200,9 +201,12 @@ class _Paths:
             cuts = np.searchsorted(bounds, shares)
             # every part keeps at least one cluster
             cuts = np.maximum(cuts, first + np.arange(1, parts))
-            cuts = np.minimum(np.maximum.accumulate(cuts - np.arange(parts - 1)) + np.arange(parts - 1), last - np.arange(parts - 1, 0, -1))
+            cuts = np.minimum(
+                np.maximum.accumulate(cuts - np.arange(parts - 1)) + np.arange(parts - 1),
+                last - np.arange(parts - 1, 0, -1),
+            )
             edges = [first, *cuts.tolist(), last]
-            built = [build(a, b) for a, b in zip(edges[:-1], edges[1:])]
+            built = [build(a, b) for a, b in pairwise(edges)]
             level = max(item[1] for item in built) + 1
             self.runs.append((level, [item[0] for item in built], [path[k] for k in edges[1:-1]]))
             return len(self.size) + len(self.runs) - 1, level
@@ -222,8 +226,8 @@ def assemble(
     """Plans the assembly of a forest.
 
     `parent` (n,): each link's parent, -1 for the world, parents before children; `freedoms` (n,) of each link's joint;
-    `leaf_freedoms`: the most freedoms of a dense leaf, 1 for leaves of single links, None for the measured best; `arity`:
-    nodes joined at once, 2 with single links for Featherstone's binary tree.
+    `leaf_freedoms`: the most freedoms of a dense leaf, 1 for leaves of single links, None for the measured best;
+    `arity`: nodes joined at once, 2 with single links for Featherstone's binary tree.
     """
     n = len(parent)
     root_of = _clusters(parent, freedoms, leaf_freedoms)
@@ -264,7 +268,18 @@ def assemble(
         base = 6 if joined_tree else int(max(freedoms[roots[k]] for k in group))
         f = base + int(max(internal[k] for k in group))
         batch = _fill(
-            group, members, parent, freedoms, cluster_parent >= 0, first_link, first_freedom, m, f, base, slot, freedom_slot
+            group,
+            members,
+            parent,
+            freedoms,
+            cluster_parent >= 0,
+            first_link,
+            first_freedom,
+            m,
+            f,
+            base,
+            slot,
+            freedom_slot,
         )
         moves, descends, upper, carrier, padding, slot_parent = batch
         heavy = np.array([paths.heavy[k] for k in group])
@@ -353,7 +368,9 @@ def _fill(group, members, parent, freedoms, floats, first_link, first_freedom, m
             used[row, start : start + d] = True
     both = used[:, :, None] & used[:, None, :]
     same = carrier[:, :, None] == carrier[:, None, :]
-    carries = np.take_along_axis(moves, carrier[:, :, None], axis=1) > 0  # [a, b]: freedom b moves the link of freedom a
+    carries = (
+        np.take_along_axis(moves, carrier[:, :, None], axis=1) > 0
+    )  # [a, b]: freedom b moves the link of freedom a
     upper = np.where(both & carries, np.where(same, 0.5, 1.0), 0.0)
     padding = np.eye(f) * ~used[:, :, None]
     return moves, descends, upper, carrier, padding, slot_parent

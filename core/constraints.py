@@ -12,23 +12,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from .collision import Contacts, tangents
+from .friction import guard, solve
 from .kinematics import Kinematics, Motions
 from .limits import LimitRows
 from .model import Model
 from .spatial import cross
+from .world import World
 
+NEAR = 0.05
+"""Joint limits enter the constraint solve from this far [rad or m], and from as far as two steps lead."""
 RECOVERY = 0.2
 """Part of an overlap that a step removes."""
-BOUNCE_SPEED = 0.05
-"""Approach below this many metres per second, times the square root of the model's size in metres, does not bounce."""
+TURNING = 10.0
+"""The fastest that a passed joint limit is recovered [rad/s]; overlaps part at no more than `_slow`."""
+BOUNCE = 0.1
+"""Contacts that approach more slowly than this times `_slow` do not bounce."""
 
 
 @dataclass(frozen=True)
 class Rows:
     """m limit rows, then three rows (normal, two tangents) for each of k contacts.
 
-    `columns` (slots, rows): unit impulses on the freedom slots. `wrenches` (k, 3, 6) of the contacts about their clusters'
-    origins. `bound` (m + k,) [rad/s or m/s]: the lowest allowed velocity of limits and normals.
+    `columns` (slots, rows): unit impulses on the freedom slots. `wrenches` (k, 3, 6) of the contacts about their
+    clusters' origins. `bound` (m + k,) [rad/s or m/s]: the lowest allowed velocity of limits and normals. `key` (rows,)
+    recognises a row in the next step.
     """
 
     limits: LimitRows
@@ -36,6 +43,7 @@ class Rows:
     columns: np.ndarray
     wrenches: np.ndarray
     bound: np.ndarray
+    key: np.ndarray
 
     def velocity(self, v: np.ndarray, moving: Motions) -> np.ndarray:
         """The rows' velocities (rows,) at joint velocities `v` (nv,) and the links' twists."""
@@ -45,17 +53,14 @@ class Rows:
 
 
 def gather(
-    model: Model,
-    kin: Kinematics,
-    limits: LimitRows,
-    contacts: Contacts,
-    h: float,
-    bend: np.ndarray,
-    fastest: float,
-    turning: float = 10.0,
+    world: World, kin: Kinematics, moving: Motions, turning: np.ndarray, q: np.ndarray, v: np.ndarray, h: float
 ) -> Rows:
-    """The rows of a step of `h` seconds. `bend` (m + k,): what the gaps lose beyond their rates. Overlaps part at no more
-    than `fastest` [m/s], limits at `turning` [rad/s]."""
+    """The limits and contacts that a step of `h` seconds from joint coordinates `q` (nq,) with velocities `v` (nv,) may
+    meet. `turning` (links, 6) are the links' bias accelerations."""
+    model = world.model
+    limits = world.limits.rows(q)
+    limits = limits.select(limits.gap < NEAR - 2.0 * h * np.minimum(limits.rate(v), 0.0))
+    contacts = _contacts(world, kin, moving, h)
     m, k = len(limits), len(contacts)
     slots = len(model.columns.link)
     columns = np.zeros((slots + 1, m + 3 * k))
@@ -63,13 +68,43 @@ def gather(
         # what a limit does not need of its three freedoms lands in a row of its own
         columns[np.append(model.columns.slot_of, slots).take(limits.freedoms), np.arange(m)[:, None]] = limits.weights
     columns = columns[:-1]
-    wrenches = _push(model, kin, contacts, columns[:, m:]) if k else np.zeros((0, 3, 6))
-    gap = np.concatenate((limits.gap, contacts.gap))
-    most = np.full(m + k, fastest)
-    most[:m] = turning
-    bound = np.where(gap >= 0, -gap, np.minimum(-RECOVERY * gap, h * most)) / h
-    bound -= bend / h
-    return Rows(limits, contacts, columns, wrenches, bound)
+    wrenches = np.zeros((0, 3, 6))
+    gap, bend = limits.gap, world.limits.bend(limits, q, v, h)
+    if k:
+        wrenches = _push(model, kin, contacts, columns[:, m:])
+        gap = np.concatenate((gap, contacts.gap))
+        swing = 0.5 * h * h * np.minimum(_approach(model, kin, moving, turning, contacts), 0.0)
+        bend = np.concatenate((bend, swing))
+    most = np.full(m + k, h * _slow(world))
+    most[:m] = h * TURNING
+    bound = (np.where(gap >= 0, -gap, np.minimum(-RECOVERY * gap, most)) - bend) / h
+    key = (3 * contacts.key[:, None] + np.arange(3)).reshape(-1) + len(world.limits)
+    return Rows(limits, contacts, columns, wrenches, bound, np.concatenate((limits.key, key)))
+
+
+def _slow(world: World) -> float:
+    """A speed [m/s] that looks slow at the model's size: of a fall from a twentieth of it."""
+    return float(np.sqrt(0.1 * np.abs(world.gravity).max() * world.size))
+
+
+def _contacts(world: World, kin: Kinematics, moving: Motions, h: float) -> Contacts:
+    """The contacts that may be met within `h` seconds."""
+    if not world.scenery:
+        return Contacts.none()
+    twist = moving.links[:-1]
+    linear = twist[:, 3:] + cross(twist[:, :3], kin.offset)
+    speed = np.sqrt((linear * linear).sum(-1)) + world.reach * np.sqrt((twist[:, :3] ** 2).sum(-1))
+    fall = h * np.abs(world.gravity).max()
+    return world.collider.contacts(kin.poses[:-1], h * (1.5 * speed + 2.0 * fall) + 0.004 * world.size)
+
+
+def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts) -> np.ndarray:
+    """How the gaps' rates change (k,) by the links' turning alone: a swung foot comes down on a curve."""
+    arm = contacts.center - kin.origin[model.assembly.cluster_of[contacts.link]]
+    twist, change = moving.links[contacts.link], turning[contacts.link]
+    velocity = twist[:, 3:] + cross(twist[:, :3], arm)
+    acceleration = change[:, 3:] + cross(change[:, :3], arm) + cross(twist[:, :3], velocity)
+    return (contacts.normal * acceleration).sum(-1)
 
 
 def _push(model: Model, kin: Kinematics, contacts: Contacts, columns: np.ndarray) -> np.ndarray:
@@ -88,3 +123,52 @@ def _push(model: Model, kin: Kinematics, contacts: Contacts, columns: np.ndarray
         slots = leaves.first_freedom + leaves.freedoms * cluster[:, None] + np.arange(leaves.freedoms)
         columns[slots[:, :, None], (3 * inside[:, None] + np.arange(3))[:, None, :]] = pushes
     return wrenches
+
+
+def recall(rows: Rows, keys: np.ndarray, impulses: np.ndarray) -> np.ndarray:
+    """The `impulses` (old rows,) of rows `keys` (old rows,) where they are among `rows`, else zero (rows,)."""
+    if not len(keys):
+        return np.zeros(len(rows.key))
+    order = keys.argsort()
+    known = keys[order]
+    place = np.minimum(known.searchsorted(rows.key), len(known) - 1)
+    return np.where(known[place] == rows.key, impulses[order[place]], 0.0)
+
+
+def resolve(
+    world: World, rows: Rows, delassus: np.ndarray, velocity: np.ndarray, warm: np.ndarray, h: float
+) -> tuple[np.ndarray, int]:
+    """Impulses (rows,) that keep every row at its bound, with friction and restitution, and the solver's iterations.
+
+    `delassus` (rows, rows) is what the rows' velocities (rows,) gain by unit impulses; `warm` (rows,) a guess.
+    """
+    m, k = len(rows.limits), len(rows.contacts)
+    friction = rows.contacts.friction
+    u = velocity.copy()
+    u[np.concatenate((np.arange(m), m + 3 * np.arange(k)))] -= rows.bound
+    impulses, outcome = solve(delassus, u, friction, limits=m, warm=warm)
+    bounce = np.where(impulses[m::3] > 0, _bounce(world, rows, velocity[m::3], h), 0.0)
+    if bounce.any():
+        u[m::3] = velocity[m::3] - np.maximum(rows.bound[m:], bounce)
+        bounced, outcome = solve(delassus, u, friction, limits=m, warm=impulses)
+        impulses = guard(delassus, velocity, bounced, impulses)
+    return impulses, outcome.iterations
+
+
+def _bounce(world: World, rows: Rows, approach: np.ndarray, h: float) -> np.ndarray:
+    """The velocities (k,) with which contacts that are met leave again, from their free velocities at the step's end.
+
+    A contact is met up to a step early, at a height of its gap, and is left by then: the velocity is what gives the end
+    of the step the energy that restitution leaves of the impact's.
+    """
+    contacts = rows.contacts
+    weight = np.maximum(-contacts.normal @ world.gravity, 0.0)
+    gap = np.maximum(contacts.gap, 0.0)
+    half = 0.5 * h * weight
+    middle = approach + half
+    # the middle's position lies half of half² / weight above the parabola of the fall
+    impact = middle * middle - half * half + 2.0 * weight * gap
+    kept = contacts.restitution**2 * impact - 2.0 * weight * gap
+    return np.where(
+        (approach > -BOUNCE * _slow(world)) | (kept <= 0.0), 0.0, np.sqrt(np.maximum(half * half + kept, 0.0)) - half
+    )

@@ -33,8 +33,8 @@ def momentum(model: Model, state: State, given: np.ndarray | None = None) -> np.
 
 
 def link_momenta(kin: Kinematics, links: np.ndarray, offset: np.ndarray) -> np.ndarray:
-    """Momenta (links, 6) of twists `links` (links, 6) about the point that lies `offset` (links, 3) before each cluster's
-    origin."""
+    """Momenta (links, 6) of twists `links` (links, 6) about the point that lies `offset` (links, 3) before each
+    cluster's origin."""
     result = (kin.inertia @ links[:, :, None])[:, :, 0]
     result[:, :3] += np.cross(offset, result[:, 3:])
     return result

@@ -1,10 +1,10 @@
 """Forward dynamics by divide and conquer, a level of the assembly tree at a time.
 
-Featherstone's algorithm (A Divide-and-Conquer Articulated-Body Algorithm, 1999; its equations stand in the quasi-statics
-paper, eq. 1-7) in complement form. A node with handles 1 and 2 accelerates as a = Φ f + b. Joining A's handle 2 to B's
-handle 1, with P = Φ_2^A + Φ_1^B, the force across the joint is f = B x + S Q0, where B's columns are the joint's
-constrained axes and its free axes scaled by √Z, Z being what resists the joint's own acceleration (armature and the
-implicit part of springs and dampers):
+Featherstone's algorithm (A Divide-and-Conquer Articulated-Body Algorithm, 1999; its equations stand in the
+quasi-statics paper, eq. 1-7) in complement form. A node with handles 1 and 2 accelerates as a = Φ f + b. Joining A's
+handle 2 to B's handle 1, with P = Φ_2^A + Φ_1^B, the force across the joint is f = B x + S Q0, where B's columns are
+the joint's constrained axes and its free axes scaled by √Z, Z being what resists the joint's own acceleration (armature
+and the implicit part of springs and dampers):
 
     (Bᵀ P B + E) x = Bᵀ (Φ_21^A f_1^A − Φ_12^B f_2^B + β),   β = b_2^A − b_1^B + c − P S Q0
 
@@ -111,7 +111,9 @@ class _Tree:
         columns = forces.shape[1]
         self.model, self.kin, self.assembly, self.forces, self.z = model, kin, a, forces, z
         self.result = np.zeros_like(forces)
-        self.node = _Node(np.empty((a.nodes, 12, 12)), np.empty((a.nodes, 12, columns)), np.zeros((a.nodes, 12, columns)))
+        self.node = _Node(
+            np.empty((a.nodes, 12, 12)), np.empty((a.nodes, 12, columns)), np.zeros((a.nodes, 12, columns))
+        )
         self.bias_acceleration = acceleration
         self.across = across
         axes = kin.columns[a.freedoms :].reshape(-1, 6, 6)
@@ -190,8 +192,8 @@ class _Tree:
             leaves.link_view(self.link_acceleration)[...] = moved
 
     def _join(self, joints: np.ndarray, p: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Solves `joints` (r, k) with compliance `p` (r, 6k, 6k) against `right` (r, 6k, columns): the forces across them
-        and their accelerations, like `right`, and rightᵀ times the forces."""
+        """Solves `joints` (r, k) with compliance `p` (r, 6k, 6k) against `right` (r, 6k, columns): the forces across
+        them and their accelerations, like `right`, and rightᵀ times the forces."""
         r, k = joints.shape
         axes, scale = self.axes[joints], self.scale[joints].reshape(r, 6 * k, 1)
 
@@ -284,4 +286,6 @@ class _Tree:
 
     def _joint_result(self, joint: np.ndarray, acceleration: np.ndarray) -> None:
         a = self.assembly
-        self.result[a.freedoms :].reshape(-1, 6, acceleration.shape[-1])[joint] = acceleration.reshape(*joint.shape, 6, -1)
+        self.result[a.freedoms :].reshape(-1, 6, acceleration.shape[-1])[joint] = acceleration.reshape(
+            *joint.shape, 6, -1
+        )

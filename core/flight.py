@@ -1,8 +1,8 @@
 """Free flight: a tree that nothing but gravity acts on keeps its angular momentum and flies along a parabola.
 
 An integrator in joint coordinates keeps both only to its order. Each frame that a tree spends in free flight therefore
-ends with a rigid correction of the whole tree, by its root's free joint, that makes them exact; it is of the size of the
-integrator's own error. Joint forces, springs, limits and armature act between links and change neither.
+ends with a rigid correction of the whole tree, by its root's free joint, that makes them exact; it is of the size of
+the integrator's own error. Joint forces, springs, limits and armature act between links and change neither.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Flight:
         return Balance(center, velocity, total[:, :3], inertias, kin.poses[self.root_slot, :3, :4])
 
     def keep(self, start: State, end: State, touched: np.ndarray, gravity: np.ndarray) -> State:
-        """The state `end`, made exact for the trees that flew freely since `start`: those with none of their links among
-        the `touched` (slots)."""
+        """The state `end`, made exact for the trees that flew freely since `start`: those with none of their links
+        among the `touched` (slots)."""
         if not len(self.roots):
             return end
         trees = self.slot_tree[touched]

@@ -60,11 +60,17 @@ class Coordinates:
         self.v_start = np.concatenate(([0], np.cumsum([FREEDOMS[k] for k in kinds], dtype=int))).astype(int)
         self.nq, self.nv = int(self.q_start[-1]), int(self.v_start[-1])
         of = {kind: np.flatnonzero(self.kinds == kind) for kind in FREEDOMS}
-        self.hinges, self.slides, self.universals, self.free = (of[k] for k in ("hinge", "prismatic", "universal", "free"))
+        self.hinges, self.slides, self.universals, self.free = (
+            of[k] for k in ("hinge", "prismatic", "universal", "free")
+        )
         self.turning = np.flatnonzero((self.kinds == "spherical") | (self.kinds == "free"))
         # plain numbers, integrated by adding; and quaternions, integrated by Rodrigues' formula
-        simple = [self.q_start[of[k]] + i for k, i in (("hinge", 0), ("prismatic", 0), ("universal", 0), ("universal", 1))]
-        rates = [self.v_start[of[k]] + i for k, i in (("hinge", 0), ("prismatic", 0), ("universal", 0), ("universal", 1))]
+        simple = [
+            self.q_start[of[k]] + i for k, i in (("hinge", 0), ("prismatic", 0), ("universal", 0), ("universal", 1))
+        ]
+        rates = [
+            self.v_start[of[k]] + i for k, i in (("hinge", 0), ("prismatic", 0), ("universal", 0), ("universal", 1))
+        ]
         simple += [self.q_start[self.free] + 4 + i for i in range(3)]
         rates += [self.v_start[self.free] + 3 + i for i in range(3)]
         self.plain_q, self.plain_v = np.concatenate(simple), np.concatenate(rates)

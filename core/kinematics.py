@@ -19,9 +19,9 @@ from .spatial import cross, cross_force, cross_motion, skew
 class Kinematics:
     """A pose of the model.
 
-    `poses` (links + 1, 4, 4) in the world, the last the world's own; `origin` (clusters, 3); `offset` (links, 3) of each
-    link's origin from its cluster's; `transform` (links + 1, 6, 6): motions from the link's frame to the cluster's origin;
-    `columns` (slots, 6): the motion subspaces; `inertia` (links, 6, 6).
+    `poses` (links + 1, 4, 4) in the world, the last the world's own; `origin` (clusters, 3); `offset` (links, 3) of
+    each link's origin from its cluster's; `transform` (links + 1, 6, 6): motions from the link's frame to the cluster's
+    origin; `columns` (slots, 6): the motion subspaces; `inertia` (links, 6, 6).
     """
 
     poses: np.ndarray
@@ -36,8 +36,8 @@ class Kinematics:
 class Motions:
     """Velocities of a pose, about the clusters' origins.
 
-    `links` (links + 1, 6) twists, the last the world's; `above` (links, 6): those of the links' parents, about the links'
-    clusters' origins; `rates` (slots, 6): columns times joint velocities.
+    `links` (links + 1, 6) twists, the last the world's; `above` (links, 6): those of the links' parents, about the
+    links' clusters' origins; `rates` (slots, 6): columns times joint velocities.
     """
 
     links: np.ndarray
@@ -166,8 +166,9 @@ def bias(
     """What the links do by themselves.
 
     Returns the freedom slots' forces (slots,) of velocities, gravity (3,) and `wrenches` (links, 6) about the clusters'
-    origins; the links' accelerations (links, 6) with all joint accelerations zero, within their cluster; and those across
-    the joints between clusters (joints, 6). `keyed_change` (n, 6): rates of change of the keyed twists in their frames.
+    origins; the links' accelerations (links, 6) with all joint accelerations zero, within their cluster; and those
+    across the joints between clusters (joints, 6). `keyed_change` (n, 6): rates of change of the keyed twists in their
+    frames.
     """
     a, c = model.assembly, model.columns
     links = moving.links[:-1]

@@ -1,7 +1,8 @@
 """Joint limits: how far each is, and which joint velocities approach it.
 
-A spherical joint's orientation against its parent is a swing of the link's y axis followed by a twist about it. The swing,
-a rotation vector (x, z), stays in an ellipse whose half axes are the four limits; the twist angle between its two.
+A spherical joint's orientation against its parent is a swing of the link's y axis followed by a twist about it. The
+swing, a rotation vector (x, z), stays in an ellipse whose half axes are the four limits; the twist angle between its
+two.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ FAST = 0.03
 class LimitRows:
     """Limits that may be met, m of them.
 
-    `gap` (m,) [rad or m] to the limit, negative beyond it; `freedoms` (m, 3) indices of joint velocities, nv for none, and
-    `weights` (m, 3): the gap's rate is the weighted sum of those velocities. `key` (m,) recognises a limit later.
+    `gap` (m,) [rad or m] to the limit, negative beyond it; `freedoms` (m, 3) indices of joint velocities, nv for none,
+    and `weights` (m, 3): the gap's rate is the weighted sum of those velocities. `key` (m,) recognises a limit later.
     """
 
     gap: np.ndarray
@@ -98,8 +99,8 @@ class Limits:
         return LimitRows(gap, self.freedoms, weights, self.key)
 
     def bend(self, rows: LimitRows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
-        """What the gaps of `rows` lose (m,) beyond their rates along the way that `v` (nv,) leads in `h` seconds: a fast
-        swing leaves its ellipse along the tangent."""
+        """What the gaps of `rows` lose (m,) beyond their rates along the way that `v` (nv,) leads in `h` seconds: a
+        fast swing leaves its ellipse along the tangent."""
         if not rows.fast(v, h):
             return np.zeros(len(rows))
         ahead = self.rows(self.model.coordinates.integrate(q, v, h)).gap[rows.key]

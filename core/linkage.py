@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 
@@ -46,6 +47,57 @@ class Link:
     brother: Link | None = field(default=None, repr=False)
     real: Link | None = field(default=None, repr=False)
 
+    def validate(self) -> None:
+        """Raises LinkageError where the link or its joint cannot be simulated."""
+        if any(np.shape(x) != (3,) or not np.isfinite(x).all() for x in (self.position, self.center_of_mass)):
+            self._refuse("its position or center of mass is not three finite numbers", "check the bone's transforms")
+        rotation = np.asarray(self.rotation, dtype=float)
+        if rotation.shape != (3, 3) or not np.isfinite(rotation).all():
+            self._refuse("its rotation is not a finite 3 by 3 matrix", "check the bone's transforms")
+        if np.abs(rotation.T @ rotation - np.eye(3)).max() > 1e-6 or np.linalg.det(rotation) < 0:
+            self._refuse("its rotation is not a pure rotation", "remove scale, shear and mirroring")
+        self._validate_mass()
+        self._validate_joint()
+
+    def _validate_mass(self) -> None:
+        if not (np.isfinite(self.mass) and (self.mass > 0 or self.keyed)):
+            self._refuse(f"mass {self.mass} is not positive", "give it a positive mass or weld it to its parent")
+        inertia = np.asarray(self.inertia, dtype=float)
+        if inertia.shape != (3, 3) or not np.isfinite(inertia).all():
+            self._refuse("its inertia is not a finite 3 by 3 matrix", "compute it from its shape")
+        if np.abs(inertia - inertia.T).max() > 1e-9 * np.abs(inertia).max():
+            self._refuse("its inertia is not symmetric", "compute it from its shape")
+        principal = np.linalg.eigvalsh(inertia)
+        if not self.keyed and (principal[0] <= 0 or principal[2] > (principal[0] + principal[1]) * (1 + 1e-6)):
+            self._refuse("its inertia belongs to no rigid body", "moments must be positive, none above the others' sum")
+
+    def _validate_joint(self) -> None:
+        joint = self.joint
+        if joint.kind not in FREEDOMS:
+            self._refuse(f"unknown joint kind {joint.kind!r}", f"use one of {', '.join(FREEDOMS)}")
+        d = FREEDOMS[joint.kind]
+        values = {}
+        for name in ("lower", "upper", "damping", "armature", "stiffness", "drive_damping"):
+            value = values[name] = np.asarray(getattr(joint, name), dtype=float)
+            if value.ndim > 1 or (value.ndim == 1 and value.shape != (d,)):
+                self._refuse(f"{name} has shape {value.shape}", f"give a number or {d} numbers")
+            if name in ("lower", "upper"):
+                if np.isnan(value).any():
+                    self._refuse(f"{name} is {value}", "give a number")
+            elif not (np.isfinite(value).all() and (value >= 0).all()):
+                self._refuse(f"{name} is {value}", "give a finite number of at least zero")
+        lower, upper = values.pop("lower"), values.pop("upper")
+        if (lower > upper).any():
+            self._refuse(f"lower limit {lower} is above upper limit {upper}", "swap them")
+        if joint.kind == "free":
+            if np.isfinite(lower).any() or np.isfinite(upper).any():
+                self._refuse("a free joint has no limits", "remove them or choose another joint")
+            if any(value.any() for value in values.values()):
+                self._refuse("a free joint has no passive mechanics", "set damping, armature and drives to zero")
+
+    def _refuse(self, what: str, remedy: str) -> NoReturn:
+        raise LinkageError(f"link {self.name!r}: {what}; {remedy}")
+
     def children(self) -> Iterator[Link]:
         """The links this one carries, in the order they were added."""
         link = self.child
@@ -80,6 +132,17 @@ class Linkage:
             link = pending.pop()
             yield link
             pending.extend(list(link.children())[::-1])
+
+    def validate(self) -> None:
+        """Raises LinkageError for the first thing that cannot be simulated, naming the link and the remedy."""
+        seen: set[str] = set()
+        for link in self.links():
+            if link.name in seen:
+                link._refuse("its name is taken", "give every link a name of its own")
+            seen.add(link.name)
+            link.validate()
+        if not seen:
+            raise LinkageError("the linkage has no links; add at least one")
 
     def __getitem__(self, name: str) -> Link:
         for link in self.links():

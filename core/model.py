@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .assembly import Assembly, assemble, jump_table
-from .joint import FREEDOMS, Coordinates
-from .linkage import Link, Linkage, LinkageError
+from .joint import Coordinates
+from .linkage import Linkage
 from .shape import Shape
 from .spatial import pose, pose_inverse, rigid_inertia
 
@@ -18,8 +18,8 @@ class State:
     """What changes: joint coordinates `q` (nq,), joint velocities `v` (nv,) and `time` [s].
 
     The velocity of a spherical joint is the angular velocity in the link's frame; of a free joint that, then the
-    velocity of the link's origin along the axes of the joint's rest frame. `memory` is what the step before leaves to the
-    next (see integration.py); a state without it is complete, only its next step starts cold.
+    velocity of the link's origin along the axes of the joint's rest frame. `memory` is what the step before leaves to
+    the next (see integration.py); a state without it is complete, only its next step starts cold.
     """
 
     q: np.ndarray
@@ -32,8 +32,8 @@ class State:
 class Model:
     """A forest of n links as arrays in the order of `linkage.links()`, and their layout for the assembly tree.
 
-    `parent` (n,) -1 for the world; `placement` (n, 4, 4) of the joints' rest frames in the parents' frames; `mass` (n,),
-    `center` (n, 3), `inertia` (n, 6, 6) about the link's origin. Per freedom (nv,): `lower`, `upper`, `damping`,
+    `parent` (n,) -1 for the world; `placement` (n, 4, 4) of the joints' rest frames in the parents' frames; `mass`
+    (n,), `center` (n, 3), `inertia` (n, 6, 6) about the link's origin. Per freedom (nv,): `lower`, `upper`, `damping`,
     `armature`, `stiffness`, `drive_damping`. `keyed` (n,) bool: moved by the source motion, without freedoms.
     `columns`: how the joints' motion subspaces are laid out in freedom slots.
     """
@@ -80,11 +80,14 @@ class Model:
     def relative(self, poses: np.ndarray) -> np.ndarray:
         """Poses (..., n, 4, 4) of the links in their joints' rest frames, from world poses."""
         inverse = pose_inverse(poses)
-        to_parent = np.where((self.parent >= 0)[:, None, None], inverse[..., np.maximum(self.parent, 0), :, :], np.eye(4))
+        to_parent = np.where(
+            (self.parent >= 0)[:, None, None], inverse[..., np.maximum(self.parent, 0), :, :], np.eye(4)
+        )
         return pose_inverse(self.placement) @ (to_parent @ poses)
 
     def state_from_poses(self, poses: np.ndarray, later: np.ndarray | None = None, interval: float = 1.0) -> State:
-        """The state nearest to world poses (n, 4, 4); its velocities lead to the poses `later` after `interval` seconds."""
+        """The state nearest to world poses (n, 4, 4); its velocities lead to the poses `later` after `interval`
+        seconds."""
         q = self.coordinates.from_transforms(self.relative(poses))
         v = np.zeros(self.nv)
         if later is not None:
@@ -96,12 +99,12 @@ class Model:
 class Columns:
     """Motion subspaces in freedom slots.
 
-    A column is an axis of the spatial vector, `axis` (slots,), in the frame of `link` (slots,), which is `links` for the
-    world's axes. Some are fixed in the joint's rest frame instead (`rest` (r,) their slots): row `rest_row` of the joint's
-    transform of `rest_link`, a turn or, from row `rest_part` 3, a translation. `third` (u, 2): the slot of a universal
-    joint's constrained axis, and of the axis it is square to besides the link's own.
-    `velocity` (slots,): index of a column's joint velocity, nv for none; `slot_of` (nv,) the reverse.
-    `free` (joints, 6): which columns of joints between clusters are freedoms.
+    A column is an axis of the spatial vector, `axis` (slots,), in the frame of `link` (slots,), which is `links` for
+    the world's axes. Some are fixed in the joint's rest frame instead (`rest` (r,) their slots): row `rest_row` of the
+    joint's transform of `rest_link`, a turn or, from row `rest_part` 3, a translation. `third` (u, 2): the slot of a
+    universal joint's constrained axis, and of the axis it is square to besides the link's own. `velocity` (slots,):
+    index of a column's joint velocity, nv for none; `slot_of` (nv,) the reverse. `free` (joints, 6): which columns of
+    joints between clusters are freedoms.
     """
 
     link: np.ndarray
@@ -130,11 +133,11 @@ _SUBSPACE = {
 def compile_model(linkage: Linkage, leaf_freedoms: int | None = None) -> Model:
     """Compiles a linkage; raises LinkageError naming the link and the remedy.
 
-    `leaf_freedoms`: the largest dense leaf of the assembly tree, 1 for Featherstone's tree of single links, None for the
-    measured best. It changes the speed, not the result.
+    `leaf_freedoms`: the largest dense leaf of the assembly tree, 1 for Featherstone's tree of single links, None for
+    the measured best. It changes the speed, not the result.
     """
+    linkage.validate()
     links = list(linkage.links())
-    _validate(links)
     number = {id(link): i for i, link in enumerate(links)}
     parent = np.array([number.get(id(link.parent), -1) for link in links], dtype=int)
     kinds = ["fixed" if link.keyed else link.joint.kind for link in links]
@@ -146,7 +149,9 @@ def compile_model(linkage: Linkage, leaf_freedoms: int | None = None) -> Model:
         parts = [np.broadcast_to(np.asarray(getattr(x.joint, name), dtype=float), d) for x, d in zip(links, freedoms)]
         return np.concatenate([*parts, np.zeros(0)])
 
-    placement = pose(np.array([x.rotation for x in links], dtype=float), np.array([x.position for x in links], dtype=float))
+    placement = pose(
+        np.array([x.rotation for x in links], dtype=float), np.array([x.position for x in links], dtype=float)
+    )
     mass = np.array([x.mass for x in links], dtype=float)
     center = np.array([x.center_of_mass for x in links], dtype=float)
     inertia = rigid_inertia(mass, center, np.array([x.inertia for x in links], dtype=float))
@@ -210,55 +215,3 @@ def _columns(kinds: list[str], coordinates: Coordinates, assembly: Assembly) -> 
         link, axis, velocity, slot_of, *rest_table.T,
         np.array(third, dtype=int).reshape(-1, 2), free[assembly.freedoms :].reshape(-1, 6),
     )  # fmt: skip
-
-
-def _validate(links: list[Link]) -> None:
-    """Raises LinkageError for the first thing that cannot be simulated, naming the link and the remedy."""
-
-    def refuse(link: Link, what: str, remedy: str) -> None:
-        raise LinkageError(f"link {link.name!r}: {what}; {remedy}")
-
-    if not links:
-        raise LinkageError("the linkage has no links; add at least one")
-    seen: set[str] = set()
-    for link in links:
-        joint = link.joint
-        if link.name in seen:
-            refuse(link, "its name is taken", "give every link a name of its own")
-        seen.add(link.name)
-        if joint.kind not in FREEDOMS:
-            refuse(link, f"unknown joint kind {joint.kind!r}", f"use one of {', '.join(FREEDOMS)}")
-        vectors = (link.position, link.center_of_mass)
-        if any(np.shape(x) != (3,) or not np.isfinite(x).all() for x in vectors):
-            refuse(link, "its position or center of mass is not three finite numbers", "check the bone's transforms")
-        rotation = np.asarray(link.rotation, dtype=float)
-        if rotation.shape != (3, 3) or not np.isfinite(rotation).all():
-            refuse(link, "its rotation is not a finite 3 by 3 matrix", "check the bone's transforms")
-        if np.abs(rotation.T @ rotation - np.eye(3)).max() > 1e-6 or np.linalg.det(rotation) < 0:
-            refuse(link, "its rotation is not a pure rotation", "remove scale, shear and mirroring")
-        if not (np.isfinite(link.mass) and (link.mass > 0 or link.keyed)):
-            refuse(link, f"mass {link.mass} is not positive", "give it a positive mass or weld it to its parent")
-        inertia = np.asarray(link.inertia, dtype=float)
-        if inertia.shape != (3, 3) or not np.isfinite(inertia).all() or np.abs(inertia - inertia.T).max() > 1e-9 * (
-            np.abs(inertia).max() + 1e-300
-        ):
-            refuse(link, "its inertia is not a finite symmetric 3 by 3 matrix", "compute it from its shape")
-        principal = np.linalg.eigvalsh(inertia)
-        if not link.keyed and (principal[0] <= 0 or principal[2] > (principal[0] + principal[1]) * (1 + 1e-6)):
-            refuse(link, "its inertia belongs to no rigid body", "moments must be positive, none above the others' sum")
-        d = FREEDOMS[joint.kind]
-        for name in ("lower", "upper", "damping", "armature", "stiffness", "drive_damping"):
-            value = np.asarray(getattr(joint, name), dtype=float)
-            if value.ndim > 1 or (value.ndim == 1 and value.shape != (d,)):
-                refuse(link, f"{name} has shape {value.shape}", f"give a number or {d} numbers")
-            limit = name in ("lower", "upper")
-            if np.isnan(value).any() or (not limit and not (np.isfinite(value).all() and (value >= 0).all())):
-                refuse(link, f"{name} is {value}", "give a number" if limit else "give a finite number of at least zero")
-        lower, upper = np.asarray(joint.lower, dtype=float), np.asarray(joint.upper, dtype=float)
-        if (lower > upper).any():
-            refuse(link, f"lower limit {lower} is above upper limit {upper}", "swap them")
-        if joint.kind == "free":
-            if np.isfinite(lower).any() or np.isfinite(upper).any():
-                refuse(link, "a free joint has no limits", "remove them or choose another joint")
-            if any(np.any(getattr(joint, x)) for x in ("damping", "armature", "stiffness", "drive_damping")):
-                refuse(link, "a free joint has no passive mechanics", "set damping, armature and drives to zero")

@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from .model import Model
-from .spatial import cross, exponential, logarithm, matrix_quaternion, pose, quaternion_conjugate
-from .spatial import quaternion_matrix, quaternion_multiply
+from .spatial import (
+    cross,
+    exponential,
+    logarithm,
+    matrix_quaternion,
+    pose,
+    quaternion_conjugate,
+    quaternion_matrix,
+    quaternion_multiply,
+)
 
 
 class Motion:
@@ -34,7 +42,9 @@ class Follower:
 
     def __init__(self, model: Model, motion: Motion) -> None:
         if motion.poses.shape[1] != model.n:
-            raise ValueError(f"the motion has {motion.poses.shape[1]} links, the model {model.n}; sample it from the same rig")
+            raise ValueError(
+                f"the motion has {motion.poses.shape[1]} links, the model {model.n}; sample it from the same rig"
+            )
         self.model, self.frame_time, self.frames = model, motion.frame_time, len(motion)
         relative = model.relative(motion.poses)
         self.position = relative[..., :3, 3]

@@ -10,12 +10,13 @@ import numpy as np
 from .diagnostics import energy
 from .dynamics import GRAVITY
 from .flight import Flight
-from .integration import World, step
+from .integration import step
 from .kinematics import link_poses
 from .model import Model, State
 from .motion import Follower, Motion
 from .shape import Scenery
 from .trajectory import Trajectory
+from .world import World
 
 
 class SimulationError(RuntimeError):
@@ -25,8 +26,8 @@ class SimulationError(RuntimeError):
 class Simulation:
     """Runs a model from the source motion's first frame, or from rest.
 
-    `frame_time` [s] is divided into `substeps` equal steps. Links marked keyed follow `motion`; with `follow` the joints'
-    drives aim at its pose too. Raises ValueError for settings that cannot be simulated.
+    `frame_time` [s] is divided into `substeps` equal steps. Links marked keyed follow `motion`; with `follow` the
+    joints' drives aim at its pose too. Raises ValueError for settings that cannot be simulated.
     """
 
     def __init__(
@@ -92,7 +93,8 @@ class Simulation:
         ]  # fmt: skip
         name = self.model.names[int(np.argmax(bad))]
         raise SimulationError(
-            f"link {name!r} is no longer finite at frame {frame}; use more substeps, or look for its extreme mass or stiffness"
+            f"link {name!r} is no longer finite at frame {frame}; "
+            "use more substeps, or look for its extreme mass or stiffness"
         )
 
     def _record(self) -> None:

@@ -25,16 +25,26 @@ def _bilinear(rows: int, columns: int, outputs: int, terms: dict) -> np.ndarray:
 _EPSILON = {(0, 1, 2): 1, (1, 2, 0): 1, (2, 0, 1): 1, (1, 0, 2): -1, (2, 1, 0): -1, (0, 2, 1): -1}
 _CROSS = _bilinear(3, 3, 3, _EPSILON)
 _SKEW = _CROSS.reshape(3, 3, 3).transpose(0, 2, 1).reshape(3, 9).copy()
-_CROSS_MOTION = _bilinear(6, 6, 6, {
-    **_EPSILON,
-    **{(i, j + 3, k + 3): s for (i, j, k), s in _EPSILON.items()},
-    **{(i + 3, j, k + 3): s for (i, j, k), s in _EPSILON.items()},
-})
-_CROSS_FORCE = _bilinear(6, 6, 6, {
-    **_EPSILON,
-    **{(i, j + 3, k + 3): s for (i, j, k), s in _EPSILON.items()},
-    **{(i + 3, j + 3, k): s for (i, j, k), s in _EPSILON.items()},
-})
+_CROSS_MOTION = _bilinear(
+    6,
+    6,
+    6,
+    {
+        **_EPSILON,
+        **{(i, j + 3, k + 3): s for (i, j, k), s in _EPSILON.items()},
+        **{(i + 3, j, k + 3): s for (i, j, k), s in _EPSILON.items()},
+    },
+)
+_CROSS_FORCE = _bilinear(
+    6,
+    6,
+    6,
+    {
+        **_EPSILON,
+        **{(i, j + 3, k + 3): s for (i, j, k), s in _EPSILON.items()},
+        **{(i + 3, j + 3, k): s for (i, j, k), s in _EPSILON.items()},
+    },
+)
 _HAMILTON = _bilinear(4, 4, 4, {
     (0, 0, 0): 1, (1, 1, 0): -1, (2, 2, 0): -1, (3, 3, 0): -1,
     (0, 1, 1): 1, (1, 0, 1): 1, (2, 3, 1): 1, (3, 2, 1): -1,
@@ -156,8 +166,8 @@ def shift_force(offset: np.ndarray) -> np.ndarray:
 
 
 def rigid_inertia(mass: np.ndarray, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """Spatial inertias (..., 6, 6) about the origin from masses (...), centers of mass (..., 3) and inertias (..., 3, 3)
-    about the center of mass."""
+    """Spatial inertias (..., 6, 6) about the origin from masses (...), centers of mass (..., 3) and inertias (..., 3,
+    3) about the center of mass."""
     m, c = np.asarray(mass)[..., None, None], skew(np.asarray(center, dtype=float))
     result = np.zeros((*c.shape[:-2], 6, 6))
     result[..., :3, :3] = inertia - m * (c @ c)

@@ -14,8 +14,8 @@ import numpy as np
 class Trajectory:
     """F frames of n links.
 
-    `names` (n,); `frame_time` [s]; `q` (F, nq), `v` (F, nv) joint coordinates and velocities; `world` (F, n, 4, 4) poses;
-    `contacts` (F,) number of contacts; `penetration` (F,) deepest overlap [m]; `limit_violation` (F,) [rad];
+    `names` (n,); `frame_time` [s]; `q` (F, nq), `v` (F, nv) joint coordinates and velocities; `world` (F, n, 4, 4)
+    poses; `contacts` (F,) number of contacts; `penetration` (F,) deepest overlap [m]; `limit_violation` (F,) [rad];
     `energy` (F,) kinetic and potential [J]; `step_seconds` (steps,) what each step took.
     """
 

@@ -1,0 +1,67 @@
+"""What a step needs and does not change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .collision import Collider
+from .dynamics import GRAVITY
+from .limits import Limits
+from .model import Model
+from .motion import Follower
+from .shape import Scenery
+
+
+@dataclass(frozen=True)
+class World:
+    """A model, scenery, gravity (3,) [m/s²] and a source motion, whose keyed links are followed, and whose pose the
+    drives aim at when `follow` is set.
+
+    `reach` (slots,): the farthest point of each link's shapes from its origin, and `size` the largest of them [m].
+    """
+
+    model: Model
+    scenery: tuple[Scenery, ...] = ()
+    gravity: np.ndarray = field(default_factory=lambda: GRAVITY)
+    follower: Follower | None = None
+    follow: bool = False
+    collider: Collider = field(init=False)
+    limits: Limits = field(init=False)
+    reach: np.ndarray = field(init=False)
+    size: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        a = self.model.assembly
+        shapes: list[list] = [[] for _ in range(a.links)]
+        for slot, own in zip(a.slot.tolist(), self.model.shapes):
+            shapes[slot] = list(own)
+        reach = np.array([max((shape.reach for shape in own), default=0.0) for own in shapes])
+        set_once = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        set_once("gravity", np.asarray(self.gravity, dtype=float))
+        set_once("collider", Collider(shapes, list(self.scenery)))
+        set_once("limits", Limits(self.model))
+        set_once("reach", reach)
+        set_once("size", float(reach.max(initial=0.0)) or 1.0)
+
+    def keyed(self, time: float, h: float) -> tuple:
+        """Joint transforms, twists now and at the step's end, and the twists' rate of change, of keyed links at the
+        middle of a step; Nones where the model has none."""
+        if not self.model.keyed.any():
+            return None, None, None, None
+        start, end = self.follower.twists(time - 0.5 * h), self.follower.twists(time + 0.5 * h)
+        mask = self.model.keyed[:, None]
+        return self.follower.transforms(time), 0.5 * (start + end) * mask, end * mask, (end - start) / h * mask
+
+    def drive(self, q: np.ndarray, v: np.ndarray, h: float, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Spring and damper forces (nv,) for the end of the coming half step, and how much they resist (nv,)."""
+        model = self.model
+        damping = model.damping + model.drive_damping
+        force = -damping * v
+        if model.stiffness.any() or self.follow:
+            target, rate = self.follower.target(time) if self.follow else (model.coordinates.zero(), 0.0)
+            strain = model.coordinates.difference(target, q)
+            force -= model.coordinates.spring_force(strain, model.stiffness * strain) + h * model.stiffness * v
+            force += (model.drive_damping + h * model.stiffness) * rate
+        return force, model.armature + h * damping + h * h * model.stiffness
