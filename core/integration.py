@@ -14,13 +14,14 @@ import numpy as np
 from .constraints import gather, recall, resolve
 from .dynamics import GRAVITY, acceleration, respond
 from .kinematics import bias, kinematics, motions
-from .limits import LimitRows
 from .model import Model, State
 from .spatial import cross
 from .world import World
 
-SLACK = 0.004
-"""Beyond this [rad or m] a passed limit is restored at once; below, its row pushes back gently."""
+STRAY = 0.008
+"""A step that passes a joint limit by more than this [rad or m] is taken again in halves,"""
+HALVINGS = 3
+"""and those again, so many times."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,26 @@ class Memory:
     iterations: int
 
 
-def step(world: World, state: State, h: float) -> State:
-    """The state `h` seconds later."""
+def step(world: World, state: State, h: float, halvings: int = HALVINGS) -> State:
+    """The state `h` seconds later.
+
+    Limits enter a step as straight rows; where a fast joint leaves its curved range in spite of them, the step is taken
+    again as two of half the length.
+    """
+    after, fast = _advance(world, state, h)
+    if not fast or halvings == 0:
+        return after
+    violation = world.limits.violation(after.q)
+    if violation < STRAY or violation < world.limits.violation(state.q) + 0.5 * STRAY:
+        return after
+    middle = step(world, state, 0.5 * h, halvings - 1)
+    after = step(world, middle, 0.5 * h, halvings - 1)
+    touched = np.concatenate((middle.memory.touched, after.memory.touched))
+    return replace(after, memory=replace(after.memory, touched=touched))
+
+
+def _advance(world: World, state: State, h: float) -> tuple[State, bool]:
+    """The state after one step, and whether a joint at a limit moved so fast that it may have passed it."""
     model, c = world.model, world.model.columns
     memory = state.memory
     middle = state.time + 0.5 * h
@@ -59,16 +78,11 @@ def step(world: World, state: State, h: float) -> State:
         warm = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
         impulses, iterations = resolve(world, rows, rows.columns.T @ answer[:, 1:], velocity, warm, h)
         v = v + answer[c.slot_of, 1:] @ impulses
-    q = _stopped(world, rows.limits, model.coordinates.integrate(q, v, 0.5 * h), v, h)
+    q = model.coordinates.integrate(q, v, 0.5 * h)
     touched = rows.contacts.link[impulses[len(rows.limits) :: 3] != 0]
-    return State(q, v, state.time + h, Memory(smooth, rows.key, impulses, touched, len(rows.contacts), iterations))
-
-
-def _stopped(world: World, limits: LimitRows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
-    """The coordinates at a step's end, back at the limits that a fast joint has passed in spite of its rows: they are
-    straight, a swing's ellipse is not."""
-    passed = limits.fast(v, h) or (limits.gap + 0.5 * h * limits.rate(v)).min(initial=0.0) < -SLACK
-    return world.limits.clamp(q) if passed and world.limits.violation(q) > SLACK else q
+    memory = Memory(smooth, rows.key, impulses, touched, len(rows.contacts), iterations)
+    fast = rows.limits.fast(v, h) or (rows.limits.gap + 0.5 * h * rows.limits.rate(v)).min(initial=0.0) < -STRAY
+    return State(q, v, state.time + h, memory), bool(fast)
 
 
 def rk4(model: Model, state: State, h: float, *, gravity: np.ndarray = GRAVITY) -> State:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .model import Model
-from .spatial import exponential, quaternion_matrix, quaternion_multiply
+from .spatial import quaternion_matrix
 
 POLE = 1e-9
 """Swings below this [rad] have no direction."""
@@ -105,23 +105,6 @@ class Limits:
             return np.zeros(len(rows))
         ahead = self.rows(self.model.coordinates.integrate(q, v, h)).gap[rows.key]
         return np.minimum(ahead - rows.gap - h * rows.rate(v), 0.0)
-
-    def clamp(self, q: np.ndarray) -> np.ndarray:
-        """Joint coordinates like `q` (nq,) with every joint brought back to its limit."""
-        result = q.copy()
-        result[self.plain_q] = np.clip(q[self.plain_q], self.plain_lower, self.plain_upper)
-        turn = q[self.ball_q]
-        axis = quaternion_matrix(turn)[:, :, 1]
-        sine = np.maximum(np.hypot(axis[:, 0], axis[:, 2]), POLE)
-        angle = np.arctan2(sine, axis[:, 1])
-        swing = np.stack((angle * axis[:, 2] / sine, -angle * axis[:, 0] / sine), -1) - self.middle
-        level = swing / np.where(swing > 0, self.half_high, self.half_low)
-        swing = self.middle + swing / np.maximum(np.sqrt((level * level).sum(-1, keepdims=True)), 1.0)
-        twist = np.clip(_twist(turn)[0], self.twist_lower, self.twist_upper)
-        vectors = np.zeros((2, len(turn), 3))
-        vectors[0, :, ::2], vectors[1, :, 1] = swing, twist
-        result[self.ball_q] = quaternion_multiply(*exponential(vectors))
-        return result
 
     def violation(self, q: np.ndarray) -> float:
         """How far beyond its limit the worst joint is [rad or m], at least zero."""

@@ -73,6 +73,14 @@ class Model:
     def nv(self) -> int:
         return self.coordinates.nv
 
+    def own_inertia(self) -> np.ndarray:
+        """The inertia (nv,) of each freedom's own link about its axis [kg or kg m²], what it moves at least."""
+        result = np.empty(self.nv)
+        for start, kind, inertia in zip(self.coordinates.v_start, self.coordinates.kinds, self.inertia, strict=False):
+            axes = [axis for axis, _ in SUBSPACE[kind]]
+            result[start : start + len(axes)] = inertia[axes, axes]
+        return result
+
     def rest_state(self) -> State:
         """All joint coordinates zero, at rest."""
         return State(self.coordinates.zero(), np.zeros(self.nv))
@@ -120,7 +128,7 @@ class Columns:
 
 
 # Per kind of joint: the columns of its freedoms as (axis of the spatial vector, carried by the parent).
-_SUBSPACE = {
+SUBSPACE = {
     "fixed": [],
     "hinge": [(0, False)],
     "prismatic": [(3, False)],
@@ -201,7 +209,7 @@ def _columns(kinds: list[str], coordinates: Coordinates, assembly: Assembly) -> 
         between = me in carried_roots
         if between:
             link[start : start + 6], axis[start : start + 6] = me, np.arange(6)
-        for d, (direction, by_parent) in enumerate(_SUBSPACE[kind]):
+        for d, (direction, by_parent) in enumerate(SUBSPACE[kind]):
             column = start + (direction if between else d)
             link[column], axis[column], free[column] = me, direction, True
             velocity[column] = coordinates.v_start[i] + d
