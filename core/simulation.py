@@ -15,6 +15,7 @@ from .kinematics import link_poses
 from .model import Model, State
 from .motion import Follower, Motion
 from .shape import Scenery
+from .threads import one_blas_thread
 from .trajectory import Trajectory
 from .world import World
 
@@ -71,16 +72,20 @@ class Simulation:
         yield 0
         h = self.frame_time / self.substeps
         for frame in range(1, int(frames)):
-            state, touched = self.state, []
-            for _ in range(self.substeps):
-                begin = time.perf_counter()
-                state = step(self.world, state, h)
-                self._seconds.append(time.perf_counter() - begin)
-                self._check(state, frame)
-                touched.append(state.memory.touched)
-            self.state = self.flight.keep(self.state, state, np.concatenate(touched), self.world.gravity)
-            self._record()
+            with one_blas_thread():
+                self._frame(h, frame)
             yield frame
+
+    def _frame(self, h: float, frame: int) -> None:
+        state, touched = self.state, []
+        for _ in range(self.substeps):
+            begin = time.perf_counter()
+            state = step(self.world, state, h)
+            self._seconds.append(time.perf_counter() - begin)
+            self._check(state, frame)
+            touched.append(state.memory.touched)
+        self.state = self.flight.keep(self.state, state, np.concatenate(touched), self.world.gravity)
+        self._record()
 
     def _check(self, state: State, frame: int) -> None:
         if np.isfinite(state.v).all() and np.isfinite(state.q).all():
