@@ -1,0 +1,24 @@
+"""Everything that knows Blender."""
+
+import bpy
+
+from . import command, operators, panel, properties
+
+CLASSES = (*properties.CLASSES, *operators.CLASSES, *panel.CLASSES)
+
+_commands: list = []
+"""Handles of the registered command lines, for unregistering."""
+
+
+def register() -> None:
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+    properties.attach()
+    _commands.append(bpy.utils.register_cli_command("armature_dynamics", command.run_in_blender))
+
+
+def unregister() -> None:
+    bpy.utils.unregister_cli_command(_commands.pop())
+    properties.detach()
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)

@@ -1,0 +1,235 @@
+"""Trajectory -> Action: an armature's bones keyed on whole frames, each in its own rotation mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import bpy
+import numpy as np
+from mathutils import Matrix, Quaternion, Vector
+
+from . import compat
+from .convert import Character
+from .rig import rigid
+from .role import ANIMATED, SIMULATED
+from .source import Source
+
+SAME_PLACE = 1e-6
+"""Locations nearer to zero than this [armature units, relative to the bone's length] need no key."""
+
+PATHS = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}
+"""Where a rotation mode keeps its numbers; every other mode is an Euler order."""
+
+
+@dataclass
+class Track:
+    """The local transforms of one bone, one a frame.
+
+    `roams`: not jointed to anything, its location is keyed throughout. `held`: stays as it is from the start frame on.
+    """
+
+    roams: bool = False
+    held: bool = False
+    locations: list[Vector] = field(default_factory=list)
+    rotations: list[Quaternion] = field(default_factory=list)
+    scales: list[Vector] = field(default_factory=list)
+
+    def append(self, local: Matrix) -> None:
+        location, rotation, scale = local.decompose()
+        self.locations.append(location)
+        self.rotations.append(rotation)
+        self.scales.append(scale)
+
+
+def bake(armature, character: Character, source: Source, poses: np.ndarray) -> Iterator[float]:
+    """Writes link poses (F, n, 4, 4) from the source's start frame on into a new action and assigns it; the source's
+    action stays as it is. Yields progress 0 … 1; nothing is written before the end. Returns the action."""
+    tracks = _tracks(character)
+    targets = _bone_poses(character, source, poses)
+    chain = _chain(character)
+    bones = [armature.data.bones[name] for name in character.rig.names]
+    last = source.start + len(poses) - 1
+    begin, _ = source.at(source.start)
+    for frame in range(source.first, last + 1):
+        posed: dict[int, Matrix] = {}
+        own, _ = source.at(frame)
+        for bone in chain:
+            parent = int(character.rig.parents[bone])
+            track = tracks.get(bone)
+            if character.carrier[bone] < 0:
+                posed[bone] = Matrix(own[bone])
+                continue
+            if track is None or frame < source.start:
+                local = _local(bones, own, bone, parent)
+            else:
+                local = _local(bones, begin, bone, parent)
+                if not track.held:
+                    aim = _unposed(bones, bone, parent, posed, Matrix(targets[frame - source.start, bone]))
+                    local = _simulated(local, aim, track.roams)
+            if track is not None:
+                track.append(local)
+            posed[bone] = _posed(bones, bone, parent, posed, local)
+        yield (frame - source.first + 1) / (last - source.first + 1)
+    return _write(armature, character, tracks, source)
+
+
+def _chain(character: Character) -> list[int]:
+    """Every bone whose pose is needed: the simulated ones and all above them, parents first."""
+    rig = character.rig
+    needed = {
+        int(other) for bone, role in enumerate(character.roles) if role == SIMULATED for other in rig.ancestors(bone)
+    }
+    return sorted(needed)
+
+
+def _tracks(character: Character) -> dict[int, Track]:
+    """A track for each bone that is written: the simulated ones, and those between them that must hold still."""
+    tracks = {}
+    for bone in _chain(character):
+        parent = character.rig.parents[bone]
+        if character.roles[bone] == SIMULATED:
+            tracks[bone] = Track(roams=parent < 0 or character.carrier[parent] < 0)
+        elif character.carrier[bone] >= 0 and character.roles[bone] != ANIMATED:
+            tracks[bone] = Track(held=True)
+    return tracks
+
+
+def _bone_poses(character: Character, source: Source, poses: np.ndarray) -> np.ndarray:
+    """Poses (F, bones, 4, 4) of the linked bones in the armature's space, without scale."""
+    worlds = np.array([source.at(source.start + i)[1] for i in range(len(poses))])
+    turns = np.swapaxes(rigid(worlds)[:, None, :3, :3], -1, -2)
+    result = np.zeros((len(poses), len(character.rig.names), 4, 4))
+    result[:, character.bones] = np.linalg.inv(worlds)[:, None] @ poses
+    result[:, character.bones, :3, :3] = turns @ poses[..., :3, :3] @ np.swapaxes(character.offsets, -1, -2)
+    return result
+
+
+def _local(bones, poses: np.ndarray, bone: int, parent: int) -> Matrix:
+    """A bone's own transform (what its channels hold) in evaluated poses (n, 4, 4)."""
+    above = {} if parent < 0 else {parent: Matrix(poses[parent])}
+    return _unposed(bones, bone, parent, above, Matrix(poses[bone]))
+
+
+def _unposed(bones, bone: int, parent: int, posed: dict[int, Matrix], pose: Matrix) -> Matrix:
+    """Blender's own way from a pose in the armature's space to the bone's channels: all its inheritance flags count."""
+    return _converted(bones, bone, parent, posed, pose, invert=True)
+
+
+def _posed(bones, bone: int, parent: int, posed: dict[int, Matrix], local: Matrix) -> Matrix:
+    return _converted(bones, bone, parent, posed, local, invert=False)
+
+
+def _converted(bones, bone: int, parent: int, posed: dict[int, Matrix], matrix: Matrix, *, invert: bool) -> Matrix:
+    rest = bones[bone].matrix_local
+    if parent < 0:
+        return bones[bone].convert_local_to_pose(matrix, rest, invert=invert)
+    return bones[bone].convert_local_to_pose(
+        matrix, rest, parent_matrix=posed[parent], parent_matrix_local=bones[parent].matrix_local, invert=invert
+    )
+
+
+def _simulated(start: Matrix, aim: Matrix, roams: bool) -> Matrix:
+    """What the channels will hold: the scale, and the location of a jointed bone, stay those of the start pose."""
+    location, _, scale = start.decompose()
+    return Matrix.LocRotScale(aim.to_translation() if roams else location, aim.to_quaternion(), scale)
+
+
+def _write(armature, character: Character, tracks: dict[int, Track], source: Source):
+    """All curves in one go, into a copy of the source's action so that everything else plays as before."""
+    before = armature.animation_data.action if armature.animation_data else None
+    identifier = compat.slot_identifier(armature)
+    name = f"{armature.name} Dynamics"
+    action = before.copy() if before else bpy.data.actions.new(name)
+    action.name = name
+    holder = compat.channels(armature, action, identifier)
+    keyed = _clear(holder, [character.rig.names[bone] for bone in tracks])
+    still = source.start - source.first + 1  # what is constant from the start frame on is keyed up to there
+    for bone, track in tracks.items():
+        pose_bone = armature.pose.bones[character.rig.names[bone]]
+        group = holder.groups.get(pose_bone.name) or holder.groups.new(pose_bone.name)
+        channel, rotations = _rotation_channels(pose_bone.rotation_mode, track.rotations)
+        values = {channel: rotations[:still] if track.held else rotations}
+        if track.roams:
+            values["location"] = np.array(track.locations)
+        elif not character.rig.connected[bone] and (
+            (bone_path(pose_bone.name, "location") in keyed) or _is_placed(pose_bone, track)
+        ):
+            values["location"] = np.array(track.locations[:still])
+        if bone_path(pose_bone.name, "scale") in keyed or (track.scales[-1] - pose_bone.scale).length > SAME_PLACE:
+            values["scale"] = np.array(track.scales[:still])
+        for channel, columns in values.items():
+            _write_curves(holder, group, bone_path(pose_bone.name, channel), columns, source.first)
+    compat.assign_action(armature, action, identifier)
+    return action
+
+
+def bone_path(name: str, channel: str) -> str:
+    """The data path of a pose bone's channel."""
+    return f'pose.bones["{bpy.utils.escape_identifier(name)}"].{channel}'
+
+
+def _clear(holder, names: list[str]) -> set[str]:
+    """Removes the curves that move these bones; returns the paths that had some."""
+    channels = ("location", "scale", "rotation_euler", *PATHS.values())
+    paths = {bone_path(name, channel) for name in names for channel in channels}
+    curves = [curve for curve in holder.fcurves if curve.data_path in paths]
+    removed = {curve.data_path for curve in curves}
+    for curve in curves:
+        holder.fcurves.remove(curve)
+    return removed
+
+
+def _is_placed(pose_bone, track: Track) -> bool:
+    """Whether a jointed bone needs a location key: it stands, or would stand, away from its rest place."""
+    near = SAME_PLACE * pose_bone.bone.length
+    return track.locations[-1].length > near or pose_bone.location.length > near
+
+
+def _rotation_channels(mode: str, rotations: list[Quaternion]) -> tuple[str, np.ndarray]:
+    """The channels' name and values (F, 3 or 4) in a bone's rotation mode, without jumps from frame to frame."""
+    if mode == "QUATERNION":
+        values = np.array(rotations)
+        flips = np.cumprod(np.where((values[1:] * values[:-1]).sum(axis=1) < 0, -1.0, 1.0))
+        values[1:] *= flips[:, None]
+        return PATHS[mode], values
+    if mode == "AXIS_ANGLE":
+        return PATHS[mode], _axis_angles(rotations)
+    values = []
+    for rotation in rotations:
+        values.append(rotation.to_euler(mode, values[-1]) if values else rotation.to_euler(mode))
+    return "rotation_euler", np.array(values)
+
+
+def _axis_angles(rotations: list[Quaternion]) -> np.ndarray:
+    """(F, 4) angle and axis; of all pairs that mean the same turn, the one nearest to the frame before."""
+    values = np.empty((len(rotations), 4))
+    axis, angle = np.array([0.0, 1.0, 0.0]), 0.0
+    for i, rotation in enumerate(rotations):
+        turn = rotation.angle
+        if np.sin(turn / 2) > 1e-6:
+            now = np.array(rotation.axis)
+            if i and now @ axis < 0:
+                now, turn = -now, -turn
+            axis = now
+        angle = turn + 2 * np.pi * np.round((angle - turn) / (2 * np.pi)) if i else turn
+        values[i] = angle, *axis
+    return values
+
+
+def _write_curves(holder, group, path: str, values: np.ndarray, first: int) -> None:
+    """One curve for each column of `values` (F, k), with straight lines between whole frames."""
+    enums = bpy.types.Keyframe.bl_rna.properties
+    linear = enums["interpolation"].enum_items["LINEAR"].value
+    clamped = enums["handle_left_type"].enum_items["AUTO_CLAMPED"].value
+    count = len(values)
+    for index, column in enumerate(values.T):
+        curve = holder.fcurves.new(path, index=index)
+        curve.group = group
+        keys = curve.keyframe_points
+        keys.add(count)
+        keys.foreach_set("co", np.column_stack([np.arange(first, first + count), column]).astype(np.float32).ravel())
+        keys.foreach_set("interpolation", np.full(count, linear, dtype=np.int32))
+        keys.foreach_set("handle_left_type", np.full(count, clamped, dtype=np.int32))
+        keys.foreach_set("handle_right_type", np.full(count, clamped, dtype=np.int32))
+        curve.update()

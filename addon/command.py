@@ -1,0 +1,166 @@
+"""The command line: bakes an armature of a file without a window."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import bpy
+
+from . import operators
+from .intake import open_input
+from .report import Report
+from .rig import ConversionError, RigWarning
+from .take import take
+
+BAD_INPUT, NOT_OK = 2, 1
+"""Exit codes: what was asked for cannot be done; or it was done, and a promise of the report is broken."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str):
+        raise ConversionError(f"{message}; see --help")
+
+
+def run_in_blender(arguments: list[str]) -> int:
+    """`blender -b FILE --command armature_dynamics bake …`; returns the exit code."""
+    parser = _Parser(prog="armature_dynamics")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    _add_options(commands.add_parser("bake", help="simulate an armature of the open file and bake it"))
+
+    def opened(_: argparse.Namespace) -> list[RigWarning]:
+        if not bpy.data.filepath:
+            raise ConversionError("no file is open; give one: blender -b FILE --command armature_dynamics bake")
+        return []
+
+    return _answered(lambda: _bake(parser.parse_args(arguments), opened))
+
+
+def run(arguments: list[str], program: str) -> int:
+    """`bake.py INPUT …`; returns the exit code."""
+    parser = _Parser(prog=program, description="Simulates an armature of a file and bakes it to keyframes.")
+    parser.add_argument("input", metavar="INPUT", help="a .blend, .glb, .gltf, .fbx or .bvh file")
+    _add_options(parser)
+    return _answered(lambda: _bake(parser.parse_args(arguments), lambda options: open_input(Path(options.input))))
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--armature", metavar="NAME", help="which armature; not needed where there is only one")
+    parser.add_argument("--frames", metavar="A:B", type=_frames, help="first and last frame; default: the action's")
+    parser.add_argument("--substeps", metavar="N", type=_substeps, help="steps per frame; default: of at most 1/240 s")
+    parser.add_argument("--no-ground", action="store_true", help="fall without end")
+    parser.add_argument("--out", metavar="OUT.blend", type=Path, help="where the baked file goes")
+    parser.add_argument("--report", metavar="R.json", type=Path, help="where the measurements go")
+
+
+def _frames(text: str) -> tuple[int, int]:
+    first, separator, last = text.partition(":")
+    try:
+        frames = int(first), int(last)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range of whole frames; write it as 1:120") from None
+    if not separator or frames[1] <= frames[0]:
+        raise argparse.ArgumentTypeError(f"{text!r} ends before it has begun; the last frame must come after the first")
+    return frames
+
+
+def _substeps(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000")
+    return int(text)
+
+
+def _answered(work: Callable[[], Report]) -> int:
+    """Runs the work and turns its outcome into lines and an exit code."""
+    try:
+        report = work()
+    except (ValueError, OSError) as error:
+        print(f"armature_dynamics: {error}", file=sys.stderr)
+        return BAD_INPUT
+    return 0 if report.ok else NOT_OK
+
+
+def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace], list[RigWarning]]) -> Report:
+    for path in (options.out, options.report):
+        if path:
+            _check_writable(path)
+    if options.out and options.out.suffix != ".blend":
+        raise ConversionError(f"{options.out}: the baked file is a Blender file; let its name end in .blend")
+    warnings = open_file(options)
+    armature = _find(options.armature)
+    settings = armature.armature_dynamics
+    if not settings.enabled:
+        operators.make_dynamic(armature)
+    if options.frames:
+        settings.frame_start, settings.frame_end = options.frames
+    if options.substeps:
+        settings.substeps = options.substeps
+    if options.no_ground:
+        settings.use_ground = False
+
+    report = _followed(take(armature))
+    report.input = getattr(options, "input", bpy.data.filepath)
+    report.warnings[:0] = warnings
+    if options.out:
+        _write(options.out, lambda path: bpy.ops.wm.save_as_mainfile(filepath=path, copy=True, check_existing=False))
+    if options.report:
+        text = json.dumps(report.as_dict(), indent=1, ensure_ascii=False) + "\n"
+        _write(options.report, lambda path: Path(path).write_text(text, encoding="utf-8"))
+    print(f"{report.armature}: {'ok' if report.ok else 'NOT ok'}")
+    print("\n".join([*report.lines(), *(f"warning: {line}" for line in report.news())]))
+    return report
+
+
+def _find(name: str | None):
+    armatures = {thing.name: thing for thing in bpy.context.scene.objects if thing.type == "ARMATURE"}
+    there = ", ".join(repr(other) for other in armatures) or "none"
+    if name is None and len(armatures) == 1:
+        return next(iter(armatures.values()))
+    if name is None and armatures:
+        raise ConversionError(f"the scene has several armatures; choose one with --armature: {there}")
+    if name not in armatures:
+        raise ConversionError(f"the scene has no armature{f' {name!r}' if name else ''}; it has: {there}")
+    return armatures[name]
+
+
+def _followed(steps) -> Report:
+    """Runs a take, with one line that tells how far it is: rewritten on a terminal, else once for each kind of work."""
+    rewrites, last = sys.stdout.isatty(), ""
+    while True:
+        try:
+            work, progress = next(steps)
+        except StopIteration as stop:
+            if rewrites:
+                print()
+            return stop.value
+        if rewrites:
+            print(f"\r{work:10} {100 * progress:3.0f} %", end="", flush=True)
+        elif work != last:
+            print(f"{work} …", flush=True)
+        last = work
+
+
+def _check_writable(path: Path) -> None:
+    try:
+        handle, probe = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise ConversionError(f"{path}: its folder cannot be written ({error.strerror}); choose another") from error
+    os.close(handle)
+    os.unlink(probe)
+
+
+def _write(path: Path, save: Callable[[str], object]) -> None:
+    """Writes a file whole or not at all."""
+    part = path.resolve().with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        save(str(part))
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,50 @@
+"""Every difference between Blender versions."""
+
+from __future__ import annotations
+
+import bpy
+
+SLOTTED = bpy.app.version >= (4, 4, 0)
+"""Actions keep their curves in slots, layers, strips and channelbags; Action.fcurves is gone from 5.0 on."""
+
+
+def slot_identifier(owner) -> str:
+    """Which slot of its action plays on an object, for `assign_action`; empty before slots existed."""
+    animation = owner.animation_data
+    return animation.action_slot.identifier if SLOTTED and animation and animation.action_slot else ""
+
+
+def assign_action(owner, action, identifier: str) -> None:
+    """Makes `action` (or None) play on an object through the slot with that identifier, or the first that suits.
+
+    Raises RuntimeError if the object would not play it: an action without its slot moves nothing.
+    """
+    animation = owner.animation_data or owner.animation_data_create()
+    animation.action = action
+    if action is None or not SLOTTED:
+        return
+    suitable = list(animation.action_suitable_slots)
+    slot = next((slot for slot in suitable if slot.identifier == identifier), suitable[0] if suitable else None)
+    if slot is None:
+        raise RuntimeError(f"action {action.name!r} has no slot that {owner.name!r} can play")
+    animation.action_slot = slot
+
+
+def channels(owner, action, identifier: str):
+    """What holds the curves by which `action` moves an object, made if need be: it has `fcurves` and `groups`."""
+    if not SLOTTED:
+        return action
+    slots = [slot for slot in action.slots if slot.target_id_type in ("OBJECT", "UNSPECIFIED")]
+    slot = next((slot for slot in slots if slot.identifier == identifier), slots[0] if slots else None)
+    slot = slot or action.slots.new("OBJECT", owner.name)
+    layer = action.layers[0] if action.layers else action.layers.new("Layer")
+    strip = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
+    return strip.channelbag(slot, ensure=True)
+
+
+def import_fbx(path: str) -> None:
+    """Imports an FBX file: by Blender's own importer where it has one."""
+    if bpy.app.version >= (4, 5, 0):
+        bpy.ops.wm.fbx_import(filepath=path)
+    else:
+        bpy.ops.import_scene.fbx(filepath=path)

@@ -1,0 +1,220 @@
+"""Armature object -> Linkage in world metres."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..core import Capsule, Joint, Link, Linkage
+from ..core.spatial import matrix_quaternion
+from .anatomy import Anatomy, recognise
+from .body import Body, combined, human_bodies, solid_capsule, thickened
+from .collider import capsule_around, capsule_of_bone, capsule_of_segment, moved
+from .joint_frame import JointFrame, joint_frames, segment_ends
+from .joint_range import hinge_angle, swing_twist, widened
+from .passive import add_passive
+from .preset import preset
+from .rig import ConversionError, Rig, RigWarning
+from .role import ANIMATED, SIMULATED, carriers, default_roles, hung, welded
+from .skin import read_skin
+from .source import Source
+
+TOLD = np.radians(0.1)
+"""Limits widened by less [rad] are rounding, not news."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a rig becomes a linkage; see the settings of the same names."""
+
+    mass: float = 0.0
+    damping: float = 0.5
+    tone: float = 0.0
+    friction: float = 0.6
+    restitution: float = 0.0
+    gravity: float = 9.81
+
+
+@dataclass(frozen=True)
+class Character:
+    """A rig as physics sees it.
+
+    `bones` (n,): the rig's bone of each link, in the order of `linkage.links()`; `offsets` (n, 3, 3): the rotation of
+    each link's frame in its bone's; `carrier` as in `carriers`; `height` [m]; `lowest` [m]: of all points at the
+    start.
+    """
+
+    rig: Rig
+    anatomy: Anatomy | None
+    linkage: Linkage
+    bones: list[int]
+    offsets: np.ndarray
+    roles: list[str]
+    carrier: np.ndarray
+    height: float
+    lowest: float
+    warnings: list[RigWarning]
+
+    def link_poses(self, source: Source) -> np.ndarray:
+        """World poses (F, n, 4, 4) [m] of the links' frames in the source motion."""
+        poses = source.world_poses[:, self.bones]
+        poses[..., :3, :3] = poses[..., :3, :3] @ self.offsets
+        return poses
+
+
+def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options: Options) -> Character:
+    """The linkage of an armature object in the pose of the source's first frame; `roles` None for the defaults."""
+    skin = read_skin(armature, rig)
+    anatomy = recognise(rig, skin)
+    roles = roles or default_roles(rig, anatomy, skin)
+    if SIMULATED not in roles:
+        raise ConversionError(
+            f"armature {rig.armature!r}: all its bones are ignored or animated; set the bones that "
+            "physics should move to Simulated"
+        )
+    roles = hung(rig, roles)
+    carrier = carriers(rig, roles)
+    ends = segment_ends(rig, anatomy, skin, carrier)
+    frames = joint_frames(rig, anatomy, carrier, ends)
+    capsules = _capsules(rig, anatomy, skin, carrier, ends)
+    bodies = _bodies(rig, anatomy, carrier, ends, frames, capsules, options)
+    warnings = welded(rig, roles, carrier)
+
+    start = source.world_poses[0]
+    linkage, links, rotations = Linkage(), {}, {}
+    for bone in (bone for bone in range(len(rig.names)) if carrier[bone] == bone):
+        above = int(carrier[rig.parents[bone]]) if rig.parents[bone] >= 0 else -1
+        keyed = roles[bone] == ANIMATED
+        link = _placed(rig, bone, above, keyed, frames, start, rotations, warnings)
+        _give_body(link, bodies[bone], capsules[bone], rotations[bone], rig.heads[bone], options)
+        links[bone] = linkage.add(link, links.get(above))
+    bones = [rig.index[link.name] for link in linkage.links()]
+    offsets = np.array([rig.rest[bone, :3, :3].T @ rotations[bone] for bone in bones])
+    add_passive(linkage, options.damping, options.tone, options.gravity)
+    height = _height(anatomy, capsules)
+    character = Character(rig, anatomy, linkage, bones, offsets, roles, carrier, height, 0.0, warnings)
+    return replace(character, lowest=_lowest(character, source))
+
+
+def _placed(
+    rig: Rig,
+    bone: int,
+    above: int,
+    keyed: bool,
+    frames: dict[int, JointFrame],
+    start: np.ndarray,
+    rotations: dict[int, np.ndarray],
+    warnings: list[RigWarning],
+) -> Link:
+    """The link with its joint, placed so that the start pose is reached exactly.
+
+    Fills `rotations` with the link's rotation (3, 3) in the world at rest. A hinge turns about an axis that stays in
+    the carrying bone; what the start pose turns beyond it goes into the link's own frame.
+    """
+    frame = frames[bone]
+    now = start[bone, :3, :3] @ rig.rest[bone, :3, :3].T
+    rotations[bone] = frame.rest
+    if above < 0:
+        kind = "fixed" if keyed else "free"
+        return Link(rig.names[bone], Joint(kind), start[bone, :3, 3], now @ frame.rest, keyed=keyed)
+    carried = start[above, :3, :3] @ rig.rest[above, :3, :3].T @ rotations[above]
+    position = carried.T @ (start[bone, :3, 3] - start[above, :3, 3])
+    zero = rotations[above].T @ frame.zero
+    if keyed:
+        return Link(rig.names[bone], Joint("fixed"), position, zero, keyed=True)
+    turned = matrix_quaternion(zero.T @ carried.T @ now @ frame.rest)
+    if frame.kind == "hinge":
+        angle, beyond = hinge_angle(turned)
+        rotations[bone] = frame.rest @ beyond.T
+        angles = np.array([angle])
+    else:
+        angles = swing_twist(turned)
+    lower, upper, outside = widened(frame, angles)
+    if outside > TOLD:
+        warnings.append(
+            RigWarning(
+                "limit_widened",
+                rig.names[bone],
+                f"the start pose is {np.degrees(outside):.1f}° outside the joint's range; range widened",
+            )
+        )
+    return Link(rig.names[bone], Joint(frame.kind, lower, upper), position, zero)
+
+
+def _capsules(
+    rig: Rig, anatomy: Anatomy | None, skin: dict, carrier: np.ndarray, ends: np.ndarray
+) -> dict[int, Capsule]:
+    """A world capsule at rest for each carrying bone."""
+    capsules: dict[int, Capsule] = {}
+    for bone in (bone for bone in range(len(rig.names)) if carrier[bone] == bone):
+        own = np.flatnonzero(carrier == bone)
+        flesh = [skin[other] for other in own if other in skin]
+        capsule = capsule_around(np.concatenate(flesh)) if flesh else None
+        if capsule is None and anatomy and bone in anatomy.segments:
+            outline = np.concatenate([rig.heads[own], rig.tails[own]])
+            capsule = capsule_of_segment(
+                anatomy.segments[bone], rig.heads[bone], ends[bone], outline, anatomy.axes, anatomy.stature
+            )
+        capsules[bone] = capsule or capsule_of_bone(rig.heads[bone], ends[bone])
+        if capsules[bone].radius <= 0:
+            raise ConversionError(f"bone {rig.names[bone]!r} has no size; set it to Ignored or give it length")
+    return capsules
+
+
+def _bodies(
+    rig: Rig,
+    anatomy: Anatomy | None,
+    carrier: np.ndarray,
+    ends: np.ndarray,
+    frames: dict[int, JointFrame],
+    capsules: dict[int, Capsule],
+    options: Options,
+) -> dict[int, Body]:
+    """A body for each carrying bone, in the world at rest, of the total mass that was asked for."""
+    parts: dict[int, list[Body]] = {bone: [] for bone in capsules}
+    if anatomy:
+        human = preset("human")["mass_at_175_cm"] * (anatomy.stature / 1.75) ** 3
+        rotations = {bone: frame.rest for bone, frame in frames.items()}
+        for bone, body in human_bodies(rig, anatomy, ends, rotations, capsules).items():
+            if carrier[bone] >= 0:
+                parts[int(carrier[bone])].append(body.scaled(human))
+    density = preset("creature")["density"]
+    bodies = {}
+    for bone, capsule in capsules.items():
+        body = combined(parts[bone] or [solid_capsule(capsule, density)])
+        bodies[bone] = thickened(body, float(np.linalg.norm(ends[bone] - rig.heads[bone])))
+    total = sum(body.mass for body in bodies.values())
+    factor = options.mass / total if options.mass > 0 else 1.0
+    return {bone: body.scaled(factor) for bone, body in bodies.items()}
+
+
+def _give_body(
+    link: Link, body: Body, capsule: Capsule, rotation: np.ndarray, origin: np.ndarray, options: Options
+) -> None:
+    link.mass = body.mass
+    link.center_of_mass = rotation.T @ (body.center - origin)
+    inertia = rotation.T @ body.inertia @ rotation
+    link.inertia = (inertia + inertia.T) / 2
+    surfaced = replace(capsule, friction=options.friction, restitution=options.restitution)
+    link.shapes = [moved(surfaced, rotation, origin)]
+
+
+def _height(anatomy: Anatomy | None, capsules: dict[int, Capsule]) -> float:
+    """The character's height [m]: a human's stature, else how tall its colliders stand at rest."""
+    if anatomy:
+        return anatomy.stature
+    ends = np.array([(c.start[2], c.end[2]) for c in capsules.values()])
+    radii = np.array([c.radius for c in capsules.values()])[:, None]
+    return float((ends + radii).max() - (ends - radii).min())
+
+
+def _lowest(character: Character, source: Source) -> float:
+    """The lowest point [m] of the colliders in the start pose."""
+    poses = character.link_poses(source)[0]
+    lowest = np.inf
+    for pose, link in zip(poses, character.linkage.links(), strict=True):
+        for shape in link.shapes:
+            ends = np.array([shape.start, shape.end]) @ pose[:3, :3].T + pose[:3, 3]
+            lowest = min(lowest, float(ends[:, 2].min()) - shape.radius)
+    return lowest

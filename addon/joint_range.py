@@ -1,0 +1,65 @@
+"""How far a joint is turned, against its range."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.spatial import logarithm, quaternion_conjugate, quaternion_matrix, quaternion_multiply
+from .joint_frame import JointFrame
+
+CLEARANCE = 1e-3
+"""Ranges widened for the start pose leave this much room [rad], so that it does not begin as a violation."""
+
+NEARLY = 0.8
+"""Part of a swing limit beyond which the start pose leaves it no room."""
+
+
+def hinge_angle(turn: np.ndarray) -> tuple[float, np.ndarray]:
+    """The angle [rad] about x of a quaternion, and the rotation (3, 3) that is left when it is undone first."""
+    angle, hinge = _about(turn, 1)
+    return angle, quaternion_matrix(quaternion_multiply(quaternion_conjugate(hinge), turn))
+
+
+def swing_twist(turn: np.ndarray) -> np.ndarray:
+    """The swing about x, twist about y and swing about z (3,) [rad] of a quaternion: first twist, then swing."""
+    angle, twist = _about(turn, 2)
+    swing = logarithm(quaternion_multiply(turn, quaternion_conjugate(twist)))
+    return np.array([swing[0], angle, swing[2]])
+
+
+def _about(turn: np.ndarray, part: int) -> tuple[float, np.ndarray]:
+    """The turn about one axis (1 x, 2 y, 3 z) that is nearest to a quaternion: its angle [rad] and quaternion."""
+    angle = 2.0 * float(np.arctan2(turn[part], turn[0]))
+    angle = (angle + np.pi) % (2.0 * np.pi) - np.pi
+    axis = np.zeros(4)
+    axis[0], axis[part] = np.cos(angle / 2), np.sin(angle / 2)
+    return angle, axis
+
+
+def widened(frame: JointFrame, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Limits with room for the start pose, and how far outside it was [rad]."""
+    lower, upper = frame.lower.copy(), frame.upper.copy()
+    outside = 0.0
+    if frame.kind == "spherical":
+        sides = np.where(angles < 0, -lower, upper)
+        level = np.abs(angles / sides)[[0, 2]]
+        ratio = float(np.hypot(*level))
+        if ratio > 1:
+            outside = float(np.hypot(angles[0], angles[2])) * (1 - 1 / ratio)
+            # widen the axis that is most beyond; both where the other is nearly at its end as well
+            most, least = level.max(), level.min()
+            if least < NEARLY:
+                stretch = np.where(level == most, most / np.sqrt(1 - least**2), 1.0)
+            else:
+                stretch = np.full(2, ratio)
+            for axis, factor in zip((0, 2), stretch * (1 + CLEARANCE), strict=True):
+                side = lower if angles[axis] < 0 else upper
+                side[axis] *= factor
+        angles, ranged = angles[1:2], slice(1, 2)
+    else:
+        ranged = slice(0, 1)
+    below, over = lower[ranged] - angles, angles - upper[ranged]
+    outside = max(outside, float(below.max()), float(over.max()))
+    lower[ranged] = np.where(below > 0, angles - CLEARANCE, lower[ranged])
+    upper[ranged] = np.where(over > 0, angles + CLEARANCE, upper[ranged])
+    return lower, upper, outside

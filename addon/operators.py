@@ -1,0 +1,211 @@
+"""Operators: read settings, run a take, report."""
+
+import bpy
+
+from . import stage, take
+from .anatomy import recognise
+from .rig import ConversionError, read_rig
+from .role import IGNORED, SIMULATED, carriers, default_roles, welded
+from .skin import read_skin
+
+SLICE = 0.05
+"""Seconds of work between two looks at the keyboard."""
+
+
+def make_dynamic(armature) -> tuple[str, int, int]:
+    """Gives every bone its default role and the armature its frame range; returns the naming that was recognised, the
+    number of simulated bones and of those carried along. Raises ConversionError for what cannot be simulated."""
+    rig = read_rig(armature)
+    skin = read_skin(armature, rig)
+    anatomy = recognise(rig, skin)
+    roles = default_roles(rig, anatomy, skin)
+    for name, role in zip(rig.names, roles, strict=True):
+        armature.pose.bones[name].armature_dynamics.role = role
+    settings = armature.armature_dynamics
+    settings.enabled = True
+    settings.frame_start, settings.frame_end = take.default_range(armature)
+    return (
+        anatomy.naming if anatomy else "creature",
+        roles.count(SIMULATED),
+        len(welded(rig, roles, carriers(rig, roles))),
+    )
+
+
+class _OnDynamicArmature:
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context):
+        armature = context.object
+        if armature is None or armature.type != "ARMATURE":
+            cls.poll_message_set("Select an armature")
+            return False
+        return True
+
+
+class ARMATURE_DYNAMICS_OT_make_dynamic(_OnDynamicArmature, bpy.types.Operator):
+    """Find out which bones physics should move, and prepare the armature for simulating"""
+
+    bl_idname = "armature_dynamics.make_dynamic"
+    bl_label = "Make Dynamic"
+
+    def execute(self, context):
+        try:
+            naming, simulated, carried = make_dynamic(context.object)
+        except ConversionError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        self.report({"INFO"}, f"{naming}: {simulated} bones are simulated, {carried} are carried along")
+        return {"FINISHED"}
+
+
+class ARMATURE_DYNAMICS_OT_remove(_OnDynamicArmature, bpy.types.Operator):
+    """Play the source animation again, remove the simulation that was not kept, and forget the bones' roles"""
+
+    bl_idname = "armature_dynamics.remove"
+    bl_label = "Remove Dynamics"
+
+    def execute(self, context):
+        armature = context.object
+        settings = armature.armature_dynamics
+        if settings.state == stage.SIMULATED:
+            stage.discard(armature)
+        elif settings.state == stage.KEPT:
+            stage.restore_source(armature)
+        for bone in armature.pose.bones:
+            bone.armature_dynamics.role = IGNORED
+        settings.enabled = False
+        return {"FINISHED"}
+
+
+class ARMATURE_DYNAMICS_OT_simulate(_OnDynamicArmature, bpy.types.Operator):
+    """Let physics move the armature over its frame range and write the result as keyframes of an action of its own.
+    Esc stops and leaves everything as it was"""
+
+    bl_idname = "armature_dynamics.simulate"
+    bl_label = "Simulate"
+
+    def execute(self, context):
+        steps = take.take(context.object)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                return self._finish(stop.value)
+            except ValueError as error:
+                self.report({"ERROR"}, str(error))
+                return {"CANCELLED"}
+
+    def invoke(self, context, event):
+        if bpy.app.background:
+            return self.execute(context)
+        self._steps = take.take(context.object)
+        self._timer = context.window_manager.event_timer_add(0.001, window=context.window)
+        context.window_manager.progress_begin(0, 100)
+        context.window_manager.modal_handler_add(self)
+        return {"RUNNING_MODAL"}
+
+    def modal(self, context, event):
+        if event.type == "ESC":
+            self.cancel(context)
+            self.report({"INFO"}, "Simulation stopped; nothing was changed")
+            return {"CANCELLED"}
+        if event.type == "TIMER":
+            try:
+                stage_name, progress = take.advance(self._steps, SLICE)
+            except StopIteration as stop:
+                self._leave(context)
+                return self._finish(stop.value)
+            except ValueError as error:
+                self._leave(context)
+                self.report({"ERROR"}, str(error))
+                return {"CANCELLED"}
+            context.window_manager.progress_update(round(100 * progress))
+            context.workspace.status_text_set(f"Armature Dynamics: {stage_name} {100 * progress:.0f} %   Esc: stop")
+        # every event is ours: an undo in the middle would take the data away that the take works on
+        return {"RUNNING_MODAL"}
+
+    def cancel(self, context):
+        self._steps.close()
+        self._leave(context)
+
+    def _leave(self, context):
+        context.window_manager.event_timer_remove(self._timer)
+        context.window_manager.progress_end()
+        context.workspace.status_text_set(None)
+
+    def _finish(self, report):
+        if not report.ok:
+            self.report({"WARNING"}, "The simulation breaks a promise: see Warnings in the sidebar")
+        self.report({"INFO"}, "; ".join(report.lines()))
+        return {"FINISHED"}
+
+
+class _OnTake(_OnDynamicArmature):
+    states = (stage.SIMULATED, stage.KEPT)
+
+    @classmethod
+    def poll(cls, context):
+        return super().poll(context) and context.object.armature_dynamics.state in cls.states
+
+
+class ARMATURE_DYNAMICS_OT_keep(_OnTake, bpy.types.Operator):
+    """Accept the simulation: its keyframes stay. The source animation can still be restored"""
+
+    bl_idname = "armature_dynamics.keep"
+    bl_label = "Keep"
+    states = (stage.SIMULATED,)
+
+    def execute(self, context):
+        stage.keep(context.object)
+        return {"FINISHED"}
+
+
+class ARMATURE_DYNAMICS_OT_discard(_OnTake, bpy.types.Operator):
+    """Remove the simulation and play the source animation again"""
+
+    bl_idname = "armature_dynamics.discard"
+    bl_label = "Discard"
+
+    def execute(self, context):
+        stage.discard(context.object)
+        return {"FINISHED"}
+
+
+class ARMATURE_DYNAMICS_OT_restore_source(_OnTake, bpy.types.Operator):
+    """Play the source animation again; the action with the simulation stays in the file"""
+
+    bl_idname = "armature_dynamics.restore_source"
+    bl_label = "Restore Source"
+
+    def execute(self, context):
+        stage.restore_source(context.object)
+        return {"FINISHED"}
+
+
+class ARMATURE_DYNAMICS_OT_set_role(_OnDynamicArmature, bpy.types.Operator):
+    """Give the selected bones the role of the active one"""
+
+    bl_idname = "armature_dynamics.set_role"
+    bl_label = "Copy Role to Selected Bones"
+
+    def execute(self, context):
+        active = context.active_pose_bone
+        for bone in context.selected_pose_bones or ():
+            bone.armature_dynamics.role = active.armature_dynamics.role
+        return {"FINISHED"}
+
+    @classmethod
+    def poll(cls, context):
+        return super().poll(context) and context.active_pose_bone is not None
+
+
+CLASSES = (
+    ARMATURE_DYNAMICS_OT_make_dynamic,
+    ARMATURE_DYNAMICS_OT_remove,
+    ARMATURE_DYNAMICS_OT_simulate,
+    ARMATURE_DYNAMICS_OT_keep,
+    ARMATURE_DYNAMICS_OT_discard,
+    ARMATURE_DYNAMICS_OT_restore_source,
+    ARMATURE_DYNAMICS_OT_set_role,
+)

@@ -1,0 +1,100 @@
+"""What a take measured, and whether it keeps what the program promises."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import asdict, dataclass, field
+
+import bpy
+import numpy as np
+
+from ..core import Trajectory
+from .rig import RigWarning
+
+SEPARATION = 1e-6
+ERROR = 1e-4
+"""Promised for characters up to human size [m]; larger ones are less exact in Blender's single precision."""
+ERROR_DEG = 0.01
+LIMIT_DEG = 1.0
+PENETRATION = 0.01
+"""Part of the character's height."""
+ENERGY = 1e-3
+"""Part of mass · gravity · height."""
+PROMISED_HEIGHT = 2.0
+
+
+@dataclass
+class Report:
+    """The report's keys, in the order in which they are written."""
+
+    input: str
+    armature: str
+    blender: str
+    bodies: int
+    dofs: int
+    frames: int
+    substeps: int
+    seconds: dict[str, float]
+    ms_per_step: dict[str, float]
+    joint_separation_max_m: float
+    bake_error_max_m: float
+    bake_error_max_deg: float
+    penetration_max_m: float
+    limit_violation_max_deg: float
+    energy_gain_max_J: float
+    warnings: list[RigWarning] = field(default_factory=list)
+    ok: bool = True
+
+    def as_dict(self) -> dict:
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """A few short lines for people."""
+        return [
+            f"{self.bodies} bodies, {self.dofs} freedoms",
+            f"{self.frames} frames of {self.substeps} steps",
+            f"{self.seconds['total']:.2f} s, {self.ms_per_step['median']:.2f} ms a step",
+            f"Joints apart by {1e3 * self.joint_separation_max_m:.1e} mm",
+            f"Bake exact to {1e3 * self.bake_error_max_m:.1e} mm, {self.bake_error_max_deg:.1e}°",
+            f"Sinks in by {1e3 * self.penetration_max_m:.2f} mm",
+            f"Limits exceeded by {self.limit_violation_max_deg:.2f}°",
+            f"Energy gained {self.energy_gain_max_J:.1e} J",
+        ]
+
+    def news(self) -> list[str]:
+        """The warnings as lines; bones that are merely carried along share one."""
+        carried = [warning.bone for warning in self.warnings if warning.code.startswith("welded_")]
+        lines = [f"{len(carried)} bones are carried along: {', '.join(carried)}"] if carried else []
+        others = (warning for warning in self.warnings if not warning.code.startswith("welded_"))
+        return [": ".join(part for part in (warning.bone, warning.message) if part) for warning in others] + lines
+
+    def judge(self, height: float, weight: float, driven: bool) -> None:
+        """Adds a warning for each broken promise, and sets `ok`. `height` [m], `weight` [N]; a `driven` character may
+        gain energy."""
+        size = max(1.0, height / PROMISED_HEIGHT)
+        promises = [
+            ("joints_apart", self.joint_separation_max_m, SEPARATION * size, "m", "joints are apart"),
+            ("bake_error", self.bake_error_max_m, ERROR * size, "m", "the rig does not reach the simulated place"),
+            ("bake_error", self.bake_error_max_deg, ERROR_DEG, "°", "the rig does not reach the simulated turn"),
+            ("penetration", self.penetration_max_m, PENETRATION * height, "m", "the character sinks into the scenery"),
+            ("limit", self.limit_violation_max_deg, LIMIT_DEG, "°", "joints exceed their limits"),
+        ]
+        if not driven:
+            promises.append(("energy", self.energy_gain_max_J, ENERGY * weight * height, "J", "energy was gained"))
+        for code, value, most, unit, what in promises:
+            if not value <= most:
+                self.warnings.append(RigWarning(code, "", f"{what}: {value:.3g} {unit}, more than {most:.3g} {unit}"))
+                self.ok = False
+
+
+def measured(trajectory: Trajectory) -> dict:
+    """The report's numbers that come from the trajectory itself."""
+    steps = sorted(1e3 * trajectory.step_seconds) or [0.0]
+    gained = trajectory.energy - np.minimum.accumulate(trajectory.energy)
+    return {
+        "ms_per_step": {"median": float(statistics.median(steps)), "p95": float(steps[int(0.95 * (len(steps) - 1))])},
+        "penetration_max_m": float(trajectory.penetration.max()),
+        "limit_violation_max_deg": float(np.degrees(trajectory.limit_violation.max())),
+        "energy_gain_max_J": float(gained.max()),
+        "blender": bpy.app.version_string,
+    }

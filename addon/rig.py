@@ -1,0 +1,141 @@
+"""A snapshot of an armature object in its rest pose, in world metres."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+UNEVEN_SCALE = 1e-3
+"""How much an armature's scale may differ between its axes, relative."""
+
+
+class ConversionError(ValueError):
+    """An armature that cannot be made dynamic; one line that names the thing and the remedy."""
+
+
+@dataclass(frozen=True)
+class RigWarning:
+    """Something the animator should know: a fixed `code`, the `bone` it is about (or an empty string), and why."""
+
+    code: str
+    bone: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Rig:
+    """The bones of one armature, parents before children, in world metres and without scale.
+
+    `rest` (n, 4, 4) are rigid world poses of the bones; `heads`, `tails` (n, 3) their ends; `parents` (n,) the index of
+    each parent or -1; `connected`, `deforms` (n,) flags. `world` (4, 4) is the armature's matrix.
+    """
+
+    armature: str
+    names: list[str]
+    parents: np.ndarray
+    rest: np.ndarray
+    tails: np.ndarray
+    connected: np.ndarray
+    deforms: np.ndarray
+    world: np.ndarray
+    index: dict[str, int] = field(repr=False)
+
+    @property
+    def heads(self) -> np.ndarray:
+        return self.rest[:, :3, 3]
+
+    @cached_property
+    def children(self) -> list[list[int]]:
+        children: list[list[int]] = [[] for _ in self.names]
+        for bone, parent in enumerate(self.parents):
+            if parent >= 0:
+                children[parent].append(bone)
+        return children
+
+    def ancestors(self, bone: int):
+        """The bone, its parent, and so on up to its root."""
+        while bone >= 0:
+            yield bone
+            bone = self.parents[bone]
+
+    def descendants(self, bone: int):
+        """The bone and everything below it."""
+        pending = [bone]
+        while pending:
+            bone = pending.pop()
+            yield bone
+            pending.extend(self.children[bone])
+
+
+def rigid(matrices: np.ndarray) -> np.ndarray:
+    """Poses (..., 4, 4) without their scale and shear: the nearest rotation of each, the same origin."""
+    u, _, vt = np.linalg.svd(matrices[..., :3, :3])
+    result = matrices.copy()
+    result[..., :3, :3] = u @ vt
+    return result
+
+
+def check_scale(name: str, world: np.ndarray) -> None:
+    """Raises ConversionError unless the scale in an armature's world matrix (4, 4) is a plain positive one."""
+    if not np.isfinite(world).all():
+        raise ConversionError(
+            f"armature {name!r}: its transform is not a finite number; reset its location, rotation and scale"
+        )
+    scales = np.linalg.norm(world[:3, :3], axis=0)
+    if scales.min() < 1e-9:
+        raise ConversionError(
+            f"armature {name!r}: its scale is zero; set a scale above zero and apply it (Ctrl+A, Scale)"
+        )
+    if np.linalg.det(world[:3, :3]) < 0:
+        raise ConversionError(f"armature {name!r}: its scale is negative (mirrored); apply the scale (Ctrl+A, Scale)")
+    skew = world[:3, :3] / scales
+    if np.ptp(scales) > UNEVEN_SCALE * scales.max() or np.abs(skew.T @ skew - np.eye(3)).max() > UNEVEN_SCALE:
+        raise ConversionError(
+            f"armature {name!r}: its scale differs between axes ({', '.join(f'{s:.4g}' for s in scales)}"
+            "); apply the scale (Ctrl+A, Scale)"
+        )
+
+
+def read_rig(armature, world: np.ndarray | None = None) -> Rig:
+    """The snapshot of an armature object, standing at `world` (4, 4) or where it is now; ConversionError when there is
+    nothing that could be simulated."""
+    if armature is None or armature.type != "ARMATURE":
+        raise ConversionError(
+            "no armature: select an armature object"
+            if armature is None
+            else f"{armature.name!r} is not an armature; select an armature object"
+        )
+    if not armature.is_editable:
+        raise ConversionError(
+            f"armature {armature.name!r} is linked from another file and read-only; make a library "
+            "override (Object > Library Override > Make)"
+        )
+    bones = list(armature.data.bones)
+    if not bones:
+        raise ConversionError(f"armature {armature.name!r} has no bones; add bones in Edit Mode")
+    if armature.mode == "EDIT":
+        raise ConversionError(f"armature {armature.name!r} is being edited; leave Edit Mode (Tab)")
+    if armature.data.pose_position == "REST":
+        raise ConversionError(
+            f"armature {armature.name!r} shows its rest position; switch to Pose Position in its data properties"
+        )
+    world = np.array(armature.matrix_world, dtype=float) if world is None else world
+    check_scale(armature.name, world)
+    index = {bone.name: i for i, bone in enumerate(bones)}
+    rest = rigid(world @ np.array([bone.matrix_local for bone in bones], dtype=float))
+    tails = np.array([bone.tail_local for bone in bones], dtype=float) @ world[:3, :3].T + world[:3, 3]
+    if not (np.isfinite(rest).all() and np.isfinite(tails).all()):
+        raise ConversionError(f"armature {armature.name!r}: a bone's rest position is not a finite number")
+    return Rig(
+        armature=armature.name,
+        names=[bone.name for bone in bones],
+        parents=np.array([index[bone.parent.name] if bone.parent else -1 for bone in bones]),
+        rest=rest,
+        tails=tails,
+        connected=np.array([bone.use_connect and bone.parent is not None for bone in bones]),
+        deforms=np.array([bone.use_deform for bone in bones]),
+        world=world,
+        index=index,
+    )

@@ -1,0 +1,76 @@
+"""The skin bound to an armature: which points of which meshes each bone moves."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+
+from .rig import Rig
+
+MOST_POINTS = 2000
+"""Points kept of one bone: enough for percentiles, few enough to be quick."""
+
+SHARED = 0.5
+"""A vertex belongs to each bone that weighs at least this part of the most that any does on it."""
+
+
+def read_skin(armature, rig: Rig) -> dict[int, np.ndarray]:
+    """World rest positions (k, 3) [m] of the vertices that each bone moves most, or nearly so: those at a joint belong
+    to both sides. Empty where nothing is bound."""
+    points: dict[int, list[np.ndarray]] = {}
+    for mesh in bpy.data.objects:
+        if mesh.type != "MESH" or not mesh.data.vertices:
+            continue
+        if mesh.parent == armature and mesh.parent_type == "BONE":
+            owned = {rig.index.get(mesh.parent_bone, -1): np.arange(len(mesh.data.vertices))}
+        elif _is_bound(mesh, armature):
+            owned = _owned_vertices(mesh, rig)
+        else:
+            continue
+        positions = np.empty(3 * len(mesh.data.vertices), dtype=np.float32)
+        mesh.data.vertices.foreach_get("co", positions)
+        # wherever the armature is now, the skin belongs where the rig stands
+        world = rig.world @ np.array(armature.matrix_world.inverted() @ mesh.matrix_world, dtype=float)
+        positions = positions.reshape(-1, 3).astype(float)
+        owned, positions = _with_mirror_images(mesh, rig, owned, positions)
+        positions = positions @ world[:3, :3].T + world[:3, 3]
+        for bone, vertices in owned.items():
+            if bone >= 0:
+                points.setdefault(bone, []).append(positions[vertices])
+    return {bone: _thinned(np.concatenate(parts)) for bone, parts in points.items()}
+
+
+def _is_bound(mesh, armature) -> bool:
+    if mesh.parent == armature and mesh.parent_type == "ARMATURE":
+        return True
+    return any(modifier.type == "ARMATURE" and modifier.object == armature for modifier in mesh.modifiers)
+
+
+def _owned_vertices(mesh, rig: Rig) -> dict[int, list[int]]:
+    """The vertices on which each bone weighs at least SHARED of the most that any bone does."""
+    # a group may be missing where groups were removed after weights were transferred from another mesh
+    bones = dict(enumerate(rig.index.get(group.name, -1) for group in mesh.vertex_groups))
+    owned: dict[int, list[int]] = {}
+    for vertex in mesh.data.vertices:
+        weights = {bones.get(element.group, -1): element.weight for element in vertex.groups}
+        weights.pop(-1, None)
+        least = SHARED * max(weights.values(), default=0.0)
+        for bone, weight in weights.items():
+            if weight >= least > 0:
+                owned.setdefault(bone, []).append(vertex.index)
+    return owned
+
+
+def _with_mirror_images(mesh, rig: Rig, owned: dict[int, list[int]], positions: np.ndarray):
+    """Adds what a Mirror modifier makes of half a character: its other half belongs to the bones of the other side."""
+    if not any(modifier.type == "MIRROR" and modifier.use_axis[0] for modifier in mesh.modifiers):
+        return owned, positions
+    other = {bone: rig.index.get(bpy.utils.flip_name(rig.names[bone]), bone) for bone in owned if bone >= 0}
+    both = {bone: list(vertices) for bone, vertices in owned.items() if bone >= 0}
+    for bone, image in other.items():
+        both.setdefault(image, []).extend(np.array(owned[bone]) + len(positions))
+    return both, np.concatenate([positions, positions * (-1.0, 1.0, 1.0)])
+
+
+def _thinned(points: np.ndarray) -> np.ndarray:
+    return points[:: -(-len(points) // MOST_POINTS)]

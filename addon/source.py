@@ -1,0 +1,108 @@
+"""The source motion: poses of a rig sampled from the animation that it has before physics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import bpy
+import numpy as np
+
+from .rig import ConversionError, Rig, check_scale, rigid
+
+
+@dataclass(frozen=True)
+class Source:
+    """Frames `first`, first + 1, …, with physics taking over at `start`.
+
+    `poses` (F, n, 4, 4) of the bones as Blender evaluates them, in the armature's space; `worlds` (F, 4, 4) the
+    armature's matrices. One frame stands for all where nothing is animated.
+    """
+
+    first: int
+    start: int
+    poses: np.ndarray
+    worlds: np.ndarray
+
+    def at(self, frame: int) -> tuple[np.ndarray, np.ndarray]:
+        """The bones' poses (n, 4, 4) and the armature's matrix (4, 4) at a scene frame, the last one after its end."""
+        index = min(max(frame - self.first, 0), len(self.poses) - 1)
+        return self.poses[index], self.worlds[index]
+
+    @cached_property
+    def world_poses(self) -> np.ndarray:
+        """Rigid world poses (F, n, 4, 4) [m] of the bones from the start frame on."""
+        begin = min(self.start - self.first, len(self.poses) - 1)
+        return rigid(self.worlds[begin:, None] @ self.poses[begin:])
+
+
+def moves(armature) -> bool:
+    """Whether anything can make an armature's bones move from frame to frame."""
+    chain = [armature]
+    while chain[-1].parent:
+        chain.append(chain[-1].parent)
+    return (
+        any(thing.animation_data or thing.constraints for thing in chain)
+        or bool(armature.data.animation_data)
+        or any(bone.constraints for bone in armature.pose.bones)
+    )
+
+
+def action_range(armature) -> tuple[int, int] | None:
+    """The whole frames that cover an armature's own action, or None without one."""
+    action = armature.animation_data.action if armature.animation_data else None
+    if action is None:
+        return None
+    # glTF files bring ranges like 0.9999988 … 48
+    first, last = (round(float(frame)) for frame in action.frame_range)
+    return first, last
+
+
+def sample(armature, rig: Rig, start: int, last: int) -> Iterator[float]:
+    """Samples what the armature does by itself up to `last`, yielding progress 0 … 1; returns the Source.
+
+    Begins where its own action does, so that what happens before `start` can be kept. The current frame is restored.
+    """
+    scene = bpy.context.scene
+    current, subframe = scene.frame_current, scene.frame_subframe
+    own = action_range(armature)
+    first = min(start, own[0]) if own else start
+    frames = range(first, last + 1) if moves(armature) else range(start, start + 1)
+    poses = np.empty((len(frames), len(rig.names), 4, 4))
+    worlds = np.empty((len(frames), 4, 4))
+    try:
+        for i, frame in enumerate(frames):
+            scene.frame_set(frame)
+            poses[i], worlds[i] = evaluated_poses(armature, rig)
+            yield (i + 1) / len(frames)
+    finally:
+        scene.frame_set(current, subframe=subframe)
+    _check(rig, poses, worlds)
+    return Source(frames[0], start, poses, worlds)
+
+
+def evaluated_poses(armature, rig: Rig) -> tuple[np.ndarray, np.ndarray]:
+    """The bones' poses (n, 4, 4) in the armature's space and its matrix (4, 4), as Blender evaluates them now."""
+    evaluated = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    bones = evaluated.pose.bones
+    buffer = np.empty(16 * len(bones), dtype=np.float32)
+    bones.foreach_get("matrix", buffer)
+    poses = np.empty((len(rig.names), 4, 4))
+    # pose bones need not stand in the order of the bones
+    poses[[rig.index[bone.name] for bone in bones]] = buffer.reshape(-1, 4, 4).swapaxes(1, 2)
+    return poses, np.array(evaluated.matrix_world, dtype=float)
+
+
+def _check(rig: Rig, poses: np.ndarray, worlds: np.ndarray) -> None:
+    for world in worlds:
+        check_scale(rig.armature, world)
+    broken = ~np.isfinite(poses).all(axis=(0, 2, 3))
+    if broken.any():
+        raise ConversionError(
+            f"bone {rig.names[int(np.argmax(broken))]!r}: its pose is not a finite number; clear its "
+            "transform or its keys"
+        )
+    flat = np.linalg.norm(poses[..., :3, :3], axis=-2).min(axis=(0, 2)) < 1e-9
+    if flat.any():
+        raise ConversionError(f"bone {rig.names[int(np.argmax(flat))]!r}: it is scaled to zero; clear its scale")

@@ -1,0 +1,148 @@
+"""Which animation an armature plays: its source, or what physics wrote; and how to get back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import bpy
+
+from . import compat
+from .bake import PATHS
+from .convert import Character
+
+SOURCE, SIMULATED, KEPT = "SOURCE", "SIMULATED", "KEPT"
+
+
+@dataclass(frozen=True)
+class Played:
+    """What an armature played at some moment, by names: the action and its slot, each bone's channels, and the
+    constraints that were turned off for it."""
+
+    animated: bool
+    action: str
+    slot: str
+    channels: dict[str, tuple]
+    muted: dict[str, str]
+
+
+def record(armature) -> Played:
+    animation = armature.animation_data
+    return Played(
+        animation is not None,
+        animation.action.name if animation and animation.action else "",
+        compat.slot_identifier(armature),
+        {bone.name: (tuple(bone.location), _rotation(bone), tuple(bone.scale)) for bone in armature.pose.bones},
+        {bone.name: bone.armature_dynamics.muted for bone in armature.pose.bones},
+    )
+
+
+def restore(armature, played: Played) -> None:
+    """Plays again what was recorded."""
+    if played.animated:
+        compat.assign_action(armature, bpy.data.actions.get(played.action), played.slot)
+    else:
+        armature.animation_data_clear()
+    for bone in armature.pose.bones:
+        _unmute(bone)
+        _mute(bone, played.muted[bone.name].splitlines())
+        bone.location, rotation, bone.scale = played.channels[bone.name]
+        _set_rotation(bone, rotation)
+    _refresh()
+
+
+def play_source(armature) -> None:
+    """Plays the animation that the armature had before physics."""
+    settings = armature.armature_dynamics
+    if settings.state == SOURCE:
+        return
+    compat.assign_action(armature, settings.source_action, settings.source_slot)
+    for bone in armature.pose.bones:
+        own = bone.armature_dynamics
+        _unmute(bone)
+        bone.location, bone.scale = own.source_location, own.source_scale
+        _set_rotation(bone, tuple(own.source_rotation))
+    _refresh()
+
+
+def set_simulated(armature, before: Played, action) -> None:
+    """Remembers the source, now that `action` plays instead; an earlier take that was not kept is removed."""
+    settings = armature.armature_dynamics
+    if settings.state == SOURCE:
+        settings.source_action = bpy.data.actions.get(before.action)
+        settings.source_slot = before.slot
+        for bone in armature.pose.bones:
+            own = bone.armature_dynamics
+            own.source_location, own.source_rotation, own.source_scale = before.channels[bone.name]
+    elif settings.state == SIMULATED:
+        _remove_take(settings)
+    settings.action, settings.state = action, SIMULATED
+
+
+def keep(armature) -> None:
+    """Accepts the take: its action and the source's survive saving even when neither plays."""
+    settings = armature.armature_dynamics
+    for action in (settings.action, settings.source_action):
+        if action:
+            action.use_fake_user = True
+    settings.state = KEPT
+
+
+def restore_source(armature) -> None:
+    """Plays the source again; the take's action stays in the file."""
+    play_source(armature)
+    armature.armature_dynamics.state = SOURCE
+
+
+def discard(armature) -> None:
+    """Plays the source again and removes the take."""
+    settings = armature.armature_dynamics
+    restore_source(armature)
+    _remove_take(settings)
+    settings.summary = settings.warnings = ""
+
+
+def _remove_take(settings) -> None:
+    """Removes the take's action, unless a duplicate of the armature or the user's own wish still holds it."""
+    action, settings.action = settings.action, None
+    if action and action.users == 0:
+        bpy.data.actions.remove(action)
+
+
+def simulated_bones(armature, character: Character) -> list:
+    return [armature.pose.bones[link.name] for link in character.linkage.links() if not link.keyed]
+
+
+def mute_constraints(armature, character: Character, wanted: bool) -> None:
+    """Turns off what would fight the keys, if wanted, and remembers what it turned off."""
+    for bone in simulated_bones(armature, character) if wanted else ():
+        _mute(bone, [constraint.name for constraint in bone.constraints if not constraint.mute])
+
+
+def _mute(bone, names: list[str]) -> None:
+    for name in names:
+        bone.constraints[name].mute = True
+    bone.armature_dynamics.muted = "\n".join(names)
+
+
+def _unmute(bone) -> None:
+    for name in bone.armature_dynamics.muted.splitlines():
+        if name in bone.constraints:
+            bone.constraints[name].mute = False
+    bone.armature_dynamics.muted = ""
+
+
+def _rotation(bone) -> tuple:
+    """The numbers of a bone's own rotation mode, four in all."""
+    values = tuple(getattr(bone, PATHS.get(bone.rotation_mode, "rotation_euler")))
+    return values if len(values) == 4 else (*values, 0.0)
+
+
+def _set_rotation(bone, values: tuple) -> None:
+    path = PATHS.get(bone.rotation_mode, "rotation_euler")
+    setattr(bone, path, values if path in PATHS.values() else values[:3])
+
+
+def _refresh() -> None:
+    """Makes what is animated follow the action that plays now."""
+    scene = bpy.context.scene
+    scene.frame_set(scene.frame_current, subframe=scene.frame_subframe)

@@ -1,0 +1,106 @@
+"""Measures one case, with the peers it is compared with in the same run; the last line is one JSON object.
+
+    python3 scripts/bench.py humanoid --json
+    python3 scripts/bench.py chain --links 1000 --peers --json
+    python3 scripts/bench.py blender --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import environment
+from environment import ROOT, PreparationError
+
+LIMIT, CHAIN_LIMIT, PEER_LIMIT = 280, 140, 35
+"""Seconds for a whole case; for our chain and for each peer's: a case ends within five minutes."""
+
+
+class MeasurementError(RuntimeError):
+    """A part of a case gave no figures; the message is the reason."""
+
+
+def measure(python: Path, *arguments: str, limit: float = LIMIT) -> dict:
+    """Runs a module of scripts/cases; returns the JSON object on its last line."""
+    command = [str(python), "-m", *arguments]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise MeasurementError(f"not done within {limit:.0f} s") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        crash = f"ended by signal {-done.returncode}" if done.returncode < 0 else last
+        raise MeasurementError(crash)
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def measure_ours(*arguments: str, limit: float = LIMIT) -> dict:
+    return measure(environment.prepare(environment.default()), *arguments, limit=limit)["metrics"]
+
+
+def humanoid(options: argparse.Namespace) -> dict:
+    return measure_ours("scripts.cases.humanoid")
+
+
+def chain(options: argparse.Namespace) -> dict:
+    links = str(options.links)
+    metrics = measure_ours("scripts.cases.chain", links, limit=CHAIN_LIMIT)
+    if options.peers:
+        for engine in environment.PEERS:
+            print(f"measuring {engine}", flush=True)
+            try:
+                python = environment.prepare(environment.peer(engine))
+                metrics[f"{engine}_ms"] = measure(python, "scripts.cases.peers", engine, links, limit=PEER_LIMIT)["ms"]
+            except (PreparationError, MeasurementError) as reason:
+                metrics |= {f"{engine}_ms": None, f"{engine}_reason": str(reason)}
+    return metrics
+
+
+def blender(options: argparse.Namespace) -> dict:
+    return measure_ours("scripts.cases.blender")
+
+
+CASES = {case.__name__: case for case in (humanoid, chain, blender)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("case", choices=CASES)
+    parser.add_argument("--links", type=int, default=1000, help="length of the chain (default 1000)")
+    parser.add_argument("--peers", action="store_true", help="measure MuJoCo, Drake, Pinocchio and PyBullet too")
+    parser.add_argument("--json", action="store_true", help="no table, only the JSON object at the end")
+    options = parser.parse_args()
+    if options.links < 1:
+        parser.error(f"--links is {options.links}; give a whole number of at least 1")
+    params = {"links": options.links, "peers": options.peers} if options.case == "chain" else {}
+    try:
+        metrics = CASES[options.case](options)
+    except (PreparationError, MeasurementError) as problem:
+        print(f"{options.case}: {problem}", file=sys.stderr)
+        return 1
+    if not options.json:
+        for name, value in metrics.items():
+            print(f"{name:<28} {value if value is None or isinstance(value, str) else format(value, '.4g')}")
+    machine = {"system": platform.system(), "machine": platform.machine(), "cores": os.cpu_count(), "cpu": processor()}
+    print(json.dumps({"case": options.case, "params": params, "metrics": metrics, "machine": machine}))
+    return 0
+
+
+def processor() -> str:
+    """The processor's name as the system tells it."""
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+"""Throws a Rigify character down a flight of steps: writes out/demo.blend and out/demo.png, and prints the report."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import environment
+from environment import ROOT, PreparationError
+
+
+def main() -> int:
+    try:
+        python = environment.prepare(environment.default())
+    except PreparationError as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    return subprocess.run([python, ROOT / "scripts" / "demo_scene.py", ROOT / "out"], timeout=600).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

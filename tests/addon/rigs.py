@@ -1,0 +1,88 @@
+"""Small rigs, and short ways to do with them what an animator does."""
+
+import bpy
+import numpy as np
+from armature_dynamics.addon import convert, operators, rig, source, take
+
+
+def make_rig(bones, name="Rig"):
+    """An armature object from (name, head, tail, parent or None, connected) rows."""
+    data = bpy.data.armatures.new(name)
+    armature = bpy.data.objects.new(name, data)
+    bpy.context.collection.objects.link(armature)
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode="EDIT")
+    for bone_name, head, tail, parent, connected in bones:
+        bone = data.edit_bones.new(bone_name)
+        bone.head, bone.tail = head, tail
+        if parent:
+            bone.parent = data.edit_bones[parent]
+            bone.use_connect = connected
+    bpy.ops.object.mode_set(mode="OBJECT")
+    return armature
+
+
+def chain(count=4, name="Rig", length=0.3, height=2.0):
+    """A row of connected bones along x."""
+    rows = [
+        (f"bone{i}", (length * i, 0, height), (length * (i + 1), 0, height), f"bone{i - 1}" if i else None, i > 0)
+        for i in range(count)
+    ]
+    return make_rig(rows, name)
+
+
+def finished(steps):
+    """What a generator returns in the end."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
+def simulate(armature, start=1, end=13, **settings):
+    """Make Dynamic, then a take; returns its report."""
+    if not armature.armature_dynamics.enabled:
+        operators.make_dynamic(armature)
+    own = armature.armature_dynamics
+    own.frame_start, own.frame_end = start, end
+    for name, value in settings.items():
+        setattr(own, name, value)
+    return finished(take.take(armature))
+
+
+def character(armature, start=1, roles=None, **options):
+    """The linkage of an armature as it stands."""
+    bpy.context.view_layer.update()
+    snapshot = rig.read_rig(armature)
+    motion = finished(source.sample(armature, snapshot, start, start))
+    return convert.convert(armature, snapshot, motion, roles, convert.Options(**options)), motion
+
+
+def curves(action):
+    """The curves of an action's only or first slot."""
+    if hasattr(action, "layers") and action.layers:
+        return list(action.layers[0].strips[0].channelbags[0].fcurves)
+    return list(action.fcurves) if hasattr(action, "fcurves") else []
+
+
+def values(action, path):
+    """Keyframes (F, 1 + k): frames, then the values of each index of a data path."""
+    found = sorted((curve for curve in curves(action) if curve.data_path == path), key=lambda curve: curve.array_index)
+    columns = [[key.co[1] for key in curve.keyframe_points] for curve in found]
+    frames = [key.co[0] for key in found[0].keyframe_points] if found else []
+    return np.column_stack([frames, *columns]) if found else np.empty((0, 1))
+
+
+def key(armature, bone, channel, frames):
+    """Keys a bone's channel: {frame: value}."""
+    pose_bone = armature.pose.bones[bone]
+    for frame, value in frames.items():
+        setattr(pose_bone, channel, value)
+        pose_bone.keyframe_insert(channel, frame=frame)
+
+
+def world_heads(armature):
+    """World positions of all bones' heads now, as evaluated."""
+    evaluated = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    return {bone.name: np.array(evaluated.matrix_world @ bone.head) for bone in evaluated.pose.bones}

@@ -1,0 +1,243 @@
+"""Operators, undo, and settings that live in a file."""
+
+import contextlib
+
+import bpy
+import numpy as np
+import pytest
+from armature_dynamics import addon
+from armature_dynamics.addon import compat, stage, take
+from rigs import chain, curves, finished, key, simulate, world_heads
+
+
+def snapshot(armature):
+    """Everything a take could leave behind."""
+    return (
+        sorted(action.name for action in bpy.data.actions),
+        sorted(thing.name for thing in bpy.data.objects),
+        getattr(armature.animation_data and armature.animation_data.action, "name", None),
+        compat.slot_identifier(armature),
+        armature.armature_dynamics.state,
+        bpy.context.scene.frame_current,
+        {name: tuple(np.round(head, 6)) for name, head in world_heads(armature).items()},
+        {bone.name: tuple(bone.rotation_quaternion) for bone in armature.pose.bones},
+    )
+
+
+@pytest.fixture(params=[True, False], ids=["animated", "unanimated"])
+def armature(request):
+    """A chain, with an animation of its own or without."""
+    armature = chain(3, height=1.0)
+    armature.pose.bones["bone2"].rotation_quaternion = (0.8, 0, 0, 0.6)
+    if request.param:
+        key(armature, "bone1", "rotation_quaternion", {1: (1, 0, 0, 0), 10: (0.8, 0.6, 0, 0)})
+    bpy.context.scene.frame_set(4)
+    return armature
+
+
+def test_the_three_operators_make_a_ragdoll(armature):
+    """Make Dynamic, Simulate, Keep: the animator's whole road."""
+    assert bpy.ops.armature_dynamics.make_dynamic() == {"FINISHED"}
+    armature.armature_dynamics.frame_end = 12
+    assert bpy.ops.armature_dynamics.simulate() == {"FINISHED"}
+    assert armature.armature_dynamics.state == "SIMULATED"
+    assert bpy.ops.armature_dynamics.keep() == {"FINISHED"}
+    assert armature.armature_dynamics.state == "KEPT"
+    assert curves(armature.animation_data.action)
+
+
+def test_discard_leaves_what_was_there_before(armature):
+    """An animator tries physics out and changes her mind: nothing may have changed."""
+    bpy.ops.armature_dynamics.make_dynamic()
+    before = snapshot(armature)
+    simulate(armature)
+    bpy.ops.armature_dynamics.discard()
+    after = snapshot(armature)
+    assert after == before
+
+
+def test_restore_source_keeps_the_take(armature):
+    """The source is one click away, and the take stays in the file."""
+    source = armature.animation_data.action if armature.animation_data else None
+    simulate(armature)
+    taken = armature.animation_data.action
+    bpy.ops.armature_dynamics.keep()
+    bpy.ops.armature_dynamics.restore_source()
+    assert armature.animation_data.action == source
+    assert taken.name in bpy.data.actions and taken.use_fake_user
+
+
+@pytest.mark.parametrize("work", ["sample", "simulate", "bake", "measure"])
+def test_a_take_that_is_stopped_leaves_nothing(armature, work):
+    """Esc at any moment: no action, no keys, no moved playhead (design: keys are written in one go at the end)."""
+    bpy.ops.armature_dynamics.make_dynamic()
+    armature.armature_dynamics.frame_end = 12
+    before = snapshot(armature)
+    steps = take.take(armature)
+    for now, _ in steps:
+        if now == work:
+            break
+    steps.close()
+    assert snapshot(armature) == before
+
+
+def test_a_stopped_second_take_leaves_the_first(armature):
+    """Esc in a second try must not cost the first."""
+    simulate(armature)
+    before = snapshot(armature)
+    steps = take.take(armature)
+    for now, _ in steps:
+        if now == "measure":
+            break
+    steps.close()
+    assert snapshot(armature) == before
+
+
+def test_undo_takes_a_take_back(armature):
+    """Undo after simulating crashes elsewhere, through references that are stale by then (field case 29)."""
+    name = armature.name
+    bpy.ops.ed.undo_push(message="before")
+    with undoing() as override:
+        bpy.ops.armature_dynamics.make_dynamic("EXEC_DEFAULT", True)
+        bpy.data.objects[name].armature_dynamics.frame_end = 12
+        bpy.ops.armature_dynamics.simulate("EXEC_DEFAULT", True)
+        bpy.ops.ed.undo_push(message="after")
+        if override:
+            bpy.ops.ed.undo()
+            bpy.ops.ed.undo()
+            print("undone")
+            assert bpy.data.objects[name].armature_dynamics.state == "SOURCE"
+            assert not [action for action in bpy.data.actions if "Dynamics" in action.name]
+            bpy.ops.ed.redo()
+    bpy.context.view_layer.objects.active = bpy.data.objects[name]
+    assert bpy.ops.armature_dynamics.make_dynamic.poll()
+
+
+@contextlib.contextmanager
+def undoing():
+    """A context in which undo works without a window: yields whether there is one."""
+    window = bpy.context.window_manager.windows[0] if bpy.context.window_manager.windows else None
+    if window is None:
+        yield False
+        return
+    with bpy.context.temp_override(window=window):
+        yield True
+
+
+def test_settings_survive_duplicating_and_saving(armature, tmp_path):
+    """Append, link or duplicate loses settings elsewhere (field case 30)."""
+    bpy.ops.armature_dynamics.make_dynamic()
+    armature.armature_dynamics.mass = 12.5
+    armature.pose.bones["bone1"].armature_dynamics.role = "ANIMATED"
+    twin = armature.copy()
+    twin.name = "Twin"
+    bpy.context.collection.objects.link(twin)
+    twin.armature_dynamics.mass = 3.0
+    assert armature.armature_dynamics.mass == 12.5
+    path = tmp_path / "saved.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path), check_existing=False)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    with bpy.data.libraries.load(str(path)) as (_, data):
+        data.objects = ["Rig", "Twin"]
+    rig, twin = data.objects
+    assert (rig.armature_dynamics.mass, twin.armature_dynamics.mass) == (12.5, 3.0)
+    assert rig.pose.bones["bone1"].armature_dynamics.role == "ANIMATED"
+    assert twin.pose.bones["bone1"].armature_dynamics.role == "ANIMATED"
+
+
+def test_discarding_a_duplicates_take_leaves_the_originals(armature):
+    """A duplicate shares its action until it is simulated; discarding one must not take the other's away."""
+    simulate(armature)
+    taken = armature.animation_data.action
+    twin = armature.copy()
+    bpy.context.collection.objects.link(twin)
+    stage.discard(twin)
+    assert taken.name in bpy.data.actions and armature.animation_data.action == taken
+    stage.discard(armature)
+    assert not [action for action in bpy.data.actions if "Dynamics" in action.name]
+
+
+def test_there_are_no_helper_objects(armature):
+    """Hidden collections break simulations that are made of helper objects (field case 31)."""
+    before = {thing.name for thing in bpy.data.objects}
+    simulate(armature)
+    assert {thing.name for thing in bpy.data.objects} == before
+    assert bpy.context.scene.rigidbody_world is None
+
+
+def test_registering_twice_in_a_row_leaves_nothing():
+    """What stays registered crashes 4.2 and hangs 4.5 at exit."""
+    addon.unregister()
+    assert not hasattr(bpy.types.Object, "armature_dynamics")
+    assert not [name for name in dir(bpy.types) if name.startswith("ARMATURE_DYNAMICS")]
+    addon.register()
+    assert hasattr(bpy.types.PoseBone, "armature_dynamics")
+
+
+def test_every_setting_says_what_it_is():
+    """A tooltip, with the unit where there is one."""
+    for cls in addon.properties.CLASSES:
+        for prop in cls.bl_rna.properties:
+            if prop.identifier in ("rna_type", "name"):
+                continue
+            assert prop.description, prop.identifier
+            if prop.type == "FLOAT":
+                assert prop.description.rstrip().endswith("]"), prop.identifier
+
+
+def test_bad_settings_are_refused_in_one_line(armature):
+    """Reversed ranges crash elsewhere (field case 7); here the operator says what is wrong and changes nothing."""
+    bpy.ops.armature_dynamics.make_dynamic()
+    armature.armature_dynamics.frame_start = 20
+    armature.armature_dynamics.frame_end = 10
+    before = snapshot(armature)
+    with pytest.raises(RuntimeError, match="frames 20 to 10 are not a range"):
+        bpy.ops.armature_dynamics.simulate()
+    assert snapshot(armature) == before
+
+
+def test_a_simulation_that_blows_up_keeps_the_frames_before(armature, monkeypatch):
+    """The animator sees where it went wrong, and which bone did."""
+    from armature_dynamics.core import Simulation, SimulationError
+
+    run = Simulation.run
+
+    def broken(self, frames):
+        for frame in run(self, frames):
+            yield frame
+            if frame == 5:
+                raise SimulationError("link 'bone1' is no longer finite at frame 6; use more substeps")
+
+    monkeypatch.setattr(Simulation, "run", broken)
+    report = simulate(armature)
+    assert not report.ok and report.frames == 6
+    assert "bone1" in next(warning.message for warning in report.warnings if warning.code == "not_finite")
+    assert armature.armature_dynamics.state == stage.SIMULATED
+
+
+def test_identical_takes_are_identical(armature):
+    """A take can be made again on another day."""
+    simulate(armature)
+    first = [[tuple(point.co) for point in curve.keyframe_points] for curve in curves(armature.animation_data.action)]
+    stage.discard(armature)
+    simulate(armature)
+    second = [[tuple(point.co) for point in curve.keyframe_points] for curve in curves(armature.animation_data.action)]
+    assert first == second
+
+
+def test_progress_is_reported_all_the_way(armature):
+    """The progress bar moves through all four parts of the work."""
+    bpy.ops.armature_dynamics.make_dynamic()
+    armature.armature_dynamics.frame_end = 12
+    seen = []
+    steps = take.take(armature)
+
+    def watched():
+        result = yield from steps
+        return result
+
+    for work, progress in watched():
+        assert 0 <= progress <= 1
+        seen.append(work)
+    assert list(dict.fromkeys(seen)) == ["sample", "simulate", "bake", "measure"]
+    assert finished(take.take(armature)).ok

@@ -1,0 +1,269 @@
+"""Simulations and their trajectories: repeatable, kept, honest about failure, and true to the source motion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core import simulation as simulation_module
+from core.joint import Joint
+from core.linkage import Link, Linkage
+from core.mechanisms import chain, free_body, humanoid, pendulum, random_tree, rod
+from core.model import State, compile_model
+from core.motion import Motion
+from core.shape import Plane
+from core.simulation import Simulation, SimulationError
+from core.trajectory import Trajectory
+
+FIELDS = ("q", "v", "contacts", "penetration", "limit_violation", "energy")
+
+
+def finished(simulation: Simulation, frames: int) -> Trajectory:
+    assert list(simulation.run(frames)) == list(range(frames))
+    return simulation.trajectory
+
+
+def fall(frames: int = 20) -> Trajectory:
+    linkage = humanoid()
+    linkage["pelvis"].position = np.array([0.0, 0.0, 1.0])
+    model = compile_model(linkage)
+    start = State(model.rest_state().q, 0.2 * np.random.default_rng(0).normal(size=model.nv))
+    return finished(Simulation(model, scenery=[Plane()], state=start), frames)
+
+
+def moved(position: np.ndarray, turn: np.ndarray | None = None) -> np.ndarray:
+    pose = np.eye(4)
+    pose[:3, 3] = position
+    if turn is not None:
+        pose[:3, :3] = turn
+    return pose
+
+
+def about_z(angle: float) -> np.ndarray:
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def test_the_same_simulation_gives_the_same_bits():
+    """A bake must be repeatable, or nobody can trust what they previewed."""
+    first, second = fall(), fall()
+    for name in FIELDS:
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    np.testing.assert_array_equal(first.poses(), second.poses())
+
+
+def test_a_trajectory_has_one_row_per_frame():
+    """Bake and preview index frames by their number."""
+    path = fall(8)
+    assert len(path.q) == 8
+    assert path.q.shape == (8, 18 * 4 + 7 - 2 * 3 - 2 * 3)
+    assert path.v.shape == (8, 52)
+    assert path.poses().shape == (8, 19, 4, 4)
+    for name in FIELDS[2:]:
+        assert getattr(path, name).shape == (8,)
+    assert path.frame_time == 1 / 24
+    np.testing.assert_array_equal(path.poses()[:, :, 3], np.broadcast_to([0, 0, 0, 1], (8, 19, 4)))
+
+
+def test_saving_and_loading_keeps_every_bit(tmp_path):
+    """A cache that rounds would make the preview differ from the bake."""
+    path, file = fall(6), tmp_path / "fall.npz"
+    path.save(file)
+    loaded = Trajectory.load(file)
+    for name in FIELDS:
+        kept, found = getattr(path, name), getattr(loaded, name)
+        assert kept.dtype == found.dtype
+        np.testing.assert_array_equal(kept, found)
+    assert list(loaded.names) == list(path.names) and loaded.frame_time == path.frame_time
+    np.testing.assert_array_equal(loaded.poses(), path.poses())
+    assert [entry.name for entry in tmp_path.iterdir()] == ["fall.npz"]
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    """A full disk must not cost the result that was there before."""
+    path, file = fall(2), tmp_path / "fall.npz"
+    path.save(file)
+    before = file.read_bytes()
+
+    def fail(*_args, **_kwargs):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="disk full"):
+        path.save(file)
+    assert file.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["fall.npz"]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a zip file", None])
+def test_loading_something_else_is_refused_in_one_line(tmp_path, content):
+    """A damaged cache must say so."""
+    file = tmp_path / "broken.npz"
+    if content is None:
+        np.savez(file, something=np.zeros(3))
+    else:
+        file.write_bytes(content)
+    with pytest.raises(ValueError, match=r"broken\.npz") as caught:
+        Trajectory.load(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_simulation_that_turns_non_finite_names_the_link_and_keeps_the_frames_before(monkeypatch):
+    """Half a simulation is worth keeping, and the culprit worth knowing."""
+    real_step = simulation_module.step
+
+    def spoiling_step(world, state, h):
+        after = real_step(world, state, h)
+        if after.time > 0.25:
+            after.v[1] = np.nan
+        return after
+
+    monkeypatch.setattr(simulation_module, "step", spoiling_step)
+    simulation = Simulation(compile_model(chain(3)), frame_time=0.1, substeps=4)
+    frames = simulation.run(10)
+    assert [next(frames) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(SimulationError, match=r"link\.1") as caught:
+        next(frames)
+    assert len(simulation.trajectory.q) == 3
+    assert np.isfinite(simulation.trajectory.q).all()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_absurd_numbers_end_in_a_simulation_error():
+    """What overflows is reported in our words, not as an error from inside numpy."""
+    model = compile_model(chain(3, "spherical"))
+    v = np.zeros(model.nv)
+    v[3:] = 1e200
+    simulation = Simulation(model, state=State(model.rest_state().q, v))
+    with pytest.raises(SimulationError, match=r"link\.\d"):
+        list(simulation.run(5))
+    assert len(simulation.trajectory.q) == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"frame_time": 0.0}, {"frame_time": np.nan}, {"substeps": 0}, {"substeps": 1.5}, {"gravity": (0, 0)},
+        {"gravity": (0, 0, np.inf)}, {"follow": True},
+    ],
+)  # fmt: skip
+def test_settings_that_make_no_sense_are_refused(settings):
+    """A typing error in a panel must not become a strange motion."""
+    with pytest.raises(ValueError, match="give") as caught:
+        Simulation(compile_model(pendulum()), **settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("frames", [0, -1, 2.5])
+def test_a_number_of_frames_that_makes_no_sense_is_refused(frames):
+    """An empty or fractional range has no result."""
+    with pytest.raises(ValueError, match="whole number"):
+        next(Simulation(compile_model(pendulum())).run(frames))
+
+
+@pytest.mark.parametrize("substeps", [1, 7])
+def test_frames_are_frame_time_apart_whatever_the_substeps(substeps):
+    """Keyframes land on frames: after n of them n frame times have passed."""
+    linkage = free_body()
+    path = finished(Simulation(compile_model(linkage), frame_time=0.04, substeps=substeps), 11)
+    times = 0.04 * np.arange(11)
+    np.testing.assert_allclose(path.q[:, 6], -0.5 * 9.81 * times**2, atol=1e-12)
+    np.testing.assert_allclose(path.v[:, 5], -9.81 * times, atol=1e-12)
+
+
+def test_the_start_is_the_source_motions_first_pose_and_velocity():
+    """A character that was running when the ragdoll begins goes on running into the fall."""
+    velocity, spin, dt = np.array([1.0, -2.0, 0.5]), 1.5, 1 / 24
+    poses = np.array([[moved(velocity * k * dt, about_z(spin * k * dt))] for k in range(3)])
+    simulation = Simulation(compile_model(free_body()), motion=Motion(poses, dt), gravity=(0, 0, 0))
+    path = finished(simulation, 12)
+    expected = [moved(velocity * k * dt, about_z(spin * k * dt)) for k in range(12)]
+    np.testing.assert_allclose(path.poses()[:, 0], expected, atol=1e-9)
+
+
+def cart(kind: str) -> Linkage:
+    """A keyed base with a rod that hangs from it."""
+    linkage = Linkage()
+    base = linkage.add(Link("base", Joint("fixed"), keyed=True))
+    hanging = rod("rod", Joint(kind), length=0.8)
+    hanging.rotation = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]).T
+    linkage.add(hanging, base)
+    return linkage
+
+
+def hang(kind: str, base_poses: list[np.ndarray], frame_time: float, frames: int, q, v, **settings) -> Trajectory:
+    """The rod's motion under a base that goes through the given poses, from joint coordinates q and velocities v."""
+    model = compile_model(cart(kind))
+    rest = moved(np.zeros(3), cart(kind)["rod"].rotation)
+    motion = Motion(np.array([[pose, pose @ rest] for pose in base_poses]), frame_time)
+    start = State(np.array(q, dtype=float), np.array(v, dtype=float))
+    return finished(Simulation(model, motion=motion, frame_time=frame_time, state=start, **settings), frames)
+
+
+@pytest.mark.parametrize("kind", ["hinge", "spherical"])
+def test_a_base_in_uniform_motion_is_as_good_as_one_at_rest(kind):
+    """Galilei: a character on a train swings its arms as at home."""
+    q = [0.4] if kind == "hinge" else np.array([1.0, 0.2, 0.1, -0.3]) / np.linalg.norm([1.0, 0.2, 0.1, -0.3])
+    v = [1.0] if kind == "hinge" else [1.0, 0.3, -0.7]
+    dt = 1 / 24
+    still = hang(kind, [np.eye(4)] * 13, dt, 12, q, v)
+    riding = hang(kind, [moved(np.array([3.0, -1.0, 0.5]) * k * dt) for k in range(13)], dt, 12, q, v)
+    np.testing.assert_allclose(riding.q, still.q, atol=1e-9)
+
+
+def test_keyed_links_follow_the_motion_and_hold_its_last_pose():
+    """Bones that stay animated must not leave their animation."""
+    dt = 1 / 24
+    poses = [moved(np.array([0.1 * k, 0.0, 0.02 * k * k]), about_z(0.2 * k)) for k in range(6)]
+    path = hang("spherical", poses, dt, 9, [1.0, 0, 0, 0], [0.0, 0, 0])
+    np.testing.assert_allclose(path.poses()[:6, 0], poses, atol=1e-9)
+    np.testing.assert_allclose(path.poses()[6:, 0], [poses[-1]] * 3, atol=1e-9)
+
+
+def test_a_shaken_base_drives_what_hangs_from_it():
+    """Keyed bones drive their simulated children: the pendulum's equation with a moving pivot, integrated here."""
+    dt, size, rate = 1 / 240, 0.15, 6.0
+    frames = 241
+    poses = [moved(np.array([size * (1 - np.cos(rate * k * dt)), 0.0, 0.0])) for k in range(frames)]
+    path = hang("hinge", poses, dt, frames, [0.0], [0.0], substeps=2)
+    axis = cart("hinge")["rod"].rotation[:, 0]
+    bone = cart("hinge")["rod"].rotation[:, 1]
+    angle = speed = 0.0
+    length, inertia, mass = 0.4, (0.8**2 / 3 + 3e-4 / 12), 1.0
+    angles, n = [0.0], 20
+    for k in range(frames - 1):
+        for j in range(n):
+            h, t = dt / n, k * dt + j * dt / n
+            push = -np.array([size * rate**2 * np.cos(rate * (t + h / 2)), 0.0, 9.81]) * mass
+            middle = angle + h / 2 * speed
+            arm = length * (np.cos(middle) * bone + np.sin(middle) * np.cross(axis, bone))
+            speed += h * np.cross(arm, push) @ axis / inertia
+            angle = middle + h / 2 * speed
+        angles.append(angle)
+    assert np.abs(angles).max() > 0.2
+    np.testing.assert_allclose(path.q[:, 0], angles, atol=2e-3)
+
+
+def test_drives_follow_a_moving_target_without_exploding():
+    """Stiff pose matching is what an animator dials up until it holds."""
+    linkage = chain(4, "spherical", length=0.3, mass=1.0, stiffness=5e4, drive_damping=500.0)
+    model = compile_model(linkage)
+    still = State(model.rest_state().q, np.zeros(model.nv))
+    turn = np.tile([0.0, 0.0, 0.8], 4) / 24
+    states = [model.coordinates.integrate(still.q, min(k, 24) * turn, 1.0) for k in range(49)]
+    poses = [finished(Simulation(model, state=State(q, still.v)), 1).poses()[0] for q in states]
+    motion = Motion(np.array(poses), 1 / 24)
+    path = finished(Simulation(model, motion=motion, follow=True, substeps=4), 49)
+    assert np.abs(path.poses()[-1] - poses[-1]).max() < 5e-3
+    assert np.abs(path.poses() - poses).max() < 5e-2
+
+
+def test_results_do_not_depend_on_the_assembly_tree():
+    """Dense leaves are for speed only, through a whole simulation with drives and limits."""
+    linkage = random_tree(12, 3, branching=0.4, drives=True)
+    ends = []
+    for leaf_freedoms in (1, None):
+        model = compile_model(linkage, leaf_freedoms=leaf_freedoms)
+        ends.append(finished(Simulation(model, substeps=20), 6).poses())
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-9)

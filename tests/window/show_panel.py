@@ -1,0 +1,29 @@
+"""Run by a real Blender in a window: simulates the file's armature and opens the sidebar on the tab Dynamics."""
+
+import bpy
+
+
+def show() -> None:
+    window = bpy.context.window_manager.windows[0]
+    area = next(area for area in window.screen.areas if area.type == "VIEW_3D")
+    region = next(region for region in area.regions if region.type == "WINDOW")
+    armature = next(thing for thing in bpy.context.scene.objects if thing.type == "ARMATURE")
+    with bpy.context.temp_override(window=window, area=area, region=region):
+        bpy.context.view_layer.objects.active = armature
+        armature.select_set(True)
+        bpy.ops.armature_dynamics.make_dynamic()
+        bpy.ops.armature_dynamics.simulate()
+        bpy.context.scene.frame_set(armature.armature_dynamics.frame_end)
+        bpy.ops.view3d.view_all()
+    area.spaces.active.show_region_ui = True
+    bpy.app.timers.register(lambda: open_tab(area), first_interval=1.0)
+
+
+def open_tab(area: bpy.types.Area) -> None:
+    """The tab can be chosen once the sidebar has been drawn."""
+    sidebar = next(region for region in area.regions if region.type == "UI")
+    sidebar.active_panel_category = "Dynamics"
+    sidebar.tag_redraw()
+
+
+bpy.app.timers.register(show, first_interval=2.0)

@@ -1,0 +1,81 @@
+"""The zip in real Blender binaries, which behave unlike the bpy module: the command line, and the panel in a window."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BLENDER = ROOT.parent / "shared" / "tools" / "blender-window"
+CESIUM_MAN = ROOT.parent / "shared" / "data" / "CesiumMan.glb"
+HERE = Path(__file__).parent
+
+pytestmark = [
+    pytest.mark.window,
+    pytest.mark.skipif(not BLENDER.exists(), reason=f"the real binaries are run by {BLENDER.name}, which is not here"),
+]
+
+
+class RealBlender:
+    """A real Blender with a fresh home, where the zip is installed."""
+
+    def __init__(self, version: str, archive: Path, home: Path) -> None:
+        self.version, self.home = version, home
+        self.run("--command", "extension", "install-file", "-r", "user_default", "-e", archive)
+
+    def run(self, *arguments, picture: Path | None = None) -> str:
+        """Runs it, in a window that is photographed where a picture is asked for; returns what it printed."""
+        options = ["-o", picture, "-w", 15] if picture else ["-n"]
+        command = [BLENDER, "-b", self.version, *options, "--", *arguments]
+        variables = {**os.environ, "BLENDER_WINDOW_HOME": str(self.home)}
+        # the first call makes the root that Blender runs in, which takes minutes
+        done = subprocess.run(
+            list(map(str, command)), cwd=ROOT, env=variables, timeout=900, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+
+@pytest.fixture(scope="module", params=["4.3", "5.2"])
+def blender(request, tmp_path_factory) -> RealBlender:
+    bpy = pytest.importorskip("bpy", reason="the zip is built by Blender (bpy), which is not installed")
+    builder = Path(bpy.utils.system_resource("SCRIPTS")) / "addons_core" / "bl_pkg" / "cli" / "blender_ext.py"
+    folder = tmp_path_factory.mktemp("real")
+    subprocess.run(
+        [sys.executable, builder, "build", "--source-dir", ROOT, "--output-dir", folder], check=True, timeout=60
+    )
+    return RealBlender(request.param, next(folder.glob("*.zip")), tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="module")
+def man(blender, tmp_path_factory) -> Path:
+    """The walking man as a Blender file."""
+    path = tmp_path_factory.mktemp("man") / "man.blend"
+    blender.run("-b", "--python-exit-code", 1, "--python", HERE / "import_gltf.py", "--", CESIUM_MAN, path)
+    return path
+
+
+def test_command_line_bakes(blender, man, tmp_path):
+    """Farms and scripts run the extension by Blender's own `--command`."""
+    report, baked = tmp_path / "report.json", tmp_path / "baked.blend"
+    blender.run("-b", man, "--command", "armature_dynamics", "bake", "--report", report, "--out", baked)
+    assert json.loads(report.read_text())["ok"]
+    assert baked.stat().st_size > 0
+
+
+def test_panel_is_drawn_in_a_window(blender, man, tmp_path):
+    """A panel that fails to draw shows only in a window; the picture is kept in out/ to be looked at."""
+    picture = tmp_path / "panel.png"
+    printed = blender.run("--python-exit-code", 1, man, "--python", HERE / "show_panel.py", picture=picture)
+    assert "Traceback" not in printed
+    assert picture.stat().st_size > 50_000, "the picture is as good as empty"
+    kept = ROOT / "out" / f"panel-{blender.version}.png"
+    kept.parent.mkdir(exist_ok=True)
+    shutil.copy(picture, kept)
