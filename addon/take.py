@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 
@@ -18,8 +17,6 @@ from .report import Report, measured
 from .rig import ConversionError, RigWarning, read_rig
 from .source import Source, action_range, sample
 
-LONGEST_STEP = 1 / 240
-"""Steps that the program chooses are at most this long [s]."""
 
 DEFAULT_RANGE = (1, 120)
 
@@ -81,7 +78,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
     seconds = dict(zip(("convert", "simulate", "bake"), np.diff(clock).tolist(), strict=True))
     report = Report(
         input=bpy.data.filepath, armature=armature.name, bodies=simulation.model.n, dofs=simulation.model.nv,
-        frames=len(trajectory), substeps=simulation.substeps,
+        frames=len(trajectory), substeps=int(trajectory.substeps.max()),
         seconds={**seconds, "total": time.perf_counter() - clock[0]},
         joint_separation_max_m=fidelity.separation_m, bake_error_max_m=fidelity.error_m,
         bake_error_max_deg=fidelity.error_deg, warnings=character.warnings, ok=len(trajectory) == frames,
@@ -162,7 +159,7 @@ def _simulation(armature, character: Character, source: Source) -> Simulation:
         scenery=surroundings,
         motion=Motion(character.link_poses(source), frame_time()),
         frame_time=frame_time(),
-        substeps=settings.substeps or math.ceil(frame_time() / LONGEST_STEP - 1e-9),
+        substeps=settings.substeps or None,
         gravity=gravity(),
         follow=settings.tone > 0,
     )

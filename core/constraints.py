@@ -12,21 +12,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from .collision import Contacts, tangents
-from .friction import guard, solve
+from .friction import Outcome, energy, guard, solve
 from .kinematics import Kinematics, Motions
 from .limits import LimitRows
 from .model import Model
 from .spatial import cross
 from .world import World
 
-NEAR = 0.05
+NEAR = 0.03
 """Joint limits enter the constraint solve from this far [rad or m], and from as far as two steps lead."""
 RECOVERY = 0.2
 """Part of an overlap that a step removes."""
 TURNING = 10.0
-"""The fastest that a passed joint limit is recovered [rad/s]; overlaps part at no more than `_slow`."""
+"""The fastest that a passed joint limit is recovered [rad/s]; overlaps part at no more than `World.slow`."""
+EXACT, ENOUGH = 1e-5, 1e-4
+"""The residuals that the solver aims at and stops trying hard at, as shares of the fastest approach."""
 BOUNCE = 0.1
-"""Contacts that approach more slowly than this times `_slow` do not bounce."""
+"""Contacts that approach more slowly than this times `World.slow` do not bounce."""
 
 
 @dataclass(frozen=True)
@@ -75,27 +77,21 @@ def gather(
         gap = np.concatenate((gap, contacts.gap))
         swing = 0.5 * h * h * np.minimum(_approach(model, kin, moving, turning, contacts), 0.0)
         bend = np.concatenate((bend, swing))
-    most = np.full(m + k, h * _slow(world))
+    most = np.full(m + k, h * world.slow())
     most[:m] = h * TURNING
     bound = (np.where(gap >= 0, -gap, np.minimum(-RECOVERY * gap, most)) - bend) / h
     key = (3 * contacts.key[:, None] + np.arange(3)).reshape(-1) + len(world.limits)
     return Rows(limits, contacts, columns, wrenches, bound, np.concatenate((limits.key, key)))
 
 
-def _slow(world: World) -> float:
-    """A speed [m/s] that looks slow at the model's size: of a fall from a twentieth of it."""
-    return float(np.sqrt(0.1 * np.abs(world.gravity).max() * world.size))
-
-
 def _contacts(world: World, kin: Kinematics, moving: Motions, h: float) -> Contacts:
     """The contacts that may be met within `h` seconds."""
     if not world.scenery:
         return Contacts.none()
-    twist = moving.links[:-1]
-    linear = twist[:, 3:] + cross(twist[:, :3], kin.offset)
-    speed = np.sqrt((linear * linear).sum(-1)) + world.reach * np.sqrt((twist[:, :3] ** 2).sum(-1))
     fall = h * np.abs(world.gravity).max()
-    return world.collider.contacts(kin.poses[:-1], h * (1.5 * speed + 2.0 * fall) + 0.004 * world.size)
+    return world.collider.contacts(
+        kin.poses[:-1], h * (1.5 * world.speeds(kin, moving) + 2.0 * fall) + 0.004 * world.size
+    )
 
 
 def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts) -> np.ndarray:
@@ -114,7 +110,10 @@ def _push(model: Model, kin: Kinematics, contacts: Contacts, columns: np.ndarray
     wrenches = np.concatenate((cross(arm[:, None, :], frames), frames), axis=-1)
     for leaves in model.assembly.leaves:
         place = contacts.link - leaves.first_link
-        inside = np.flatnonzero((place >= 0) & (place < leaves.count * leaves.links))
+        if len(model.assembly.leaves) == 1:
+            inside = np.arange(len(place))
+        else:
+            inside = np.flatnonzero((place >= 0) & (place < leaves.count * leaves.links))
         if not len(inside):
             continue
         cluster, link = np.divmod(place[inside], leaves.links)
@@ -143,15 +142,21 @@ def resolve(
     `delassus` (rows, rows) is what the rows' velocities (rows,) gain by unit impulses; `warm` (rows,) a guess.
     """
     m, k = len(rows.limits), len(rows.contacts)
-    friction = rows.contacts.friction
-    u = velocity.copy()
-    u[np.concatenate((np.arange(m), m + 3 * np.arange(k)))] -= rows.bound
-    impulses, outcome = solve(delassus, u, friction, limits=m, warm=warm)
+    normal = np.concatenate((np.arange(m), m + 3 * np.arange(k)))
+
+    def keep(bound: np.ndarray, guess: np.ndarray) -> tuple[np.ndarray, Outcome]:
+        u = velocity.copy()
+        u[normal] -= bound
+        return solve(delassus, u, rows.contacts.friction, limits=m, warm=guess, tolerance=EXACT, sufficient=ENOUGH)
+
+    impulses, outcome = keep(rows.bound, warm)
     bounce = np.where(impulses[m::3] > 0, _bounce(world, rows, velocity[m::3], h), 0.0)
     if bounce.any():
-        u[m::3] = velocity[m::3] - np.maximum(rows.bound[m:], bounce)
-        bounced, outcome = solve(delassus, u, friction, limits=m, warm=impulses)
-        impulses = guard(delassus, velocity, bounced, impulses)
+        lively = np.concatenate((rows.bound[:m], np.maximum(rows.bound[m:], bounce)))
+        impulses, outcome = keep(lively, impulses)
+    if energy(delassus, velocity, impulses) > 0.0:
+        # what parts overlaps or bounces must not bring in energy
+        impulses = guard(delassus, velocity, impulses, keep(np.minimum(rows.bound, 0.0), impulses)[0])
     return impulses, outcome.iterations
 
 
@@ -170,5 +175,5 @@ def _bounce(world: World, rows: Rows, approach: np.ndarray, h: float) -> np.ndar
     impact = middle * middle - half * half + 2.0 * weight * gap
     kept = contacts.restitution**2 * impact - 2.0 * weight * gap
     return np.where(
-        (approach > -BOUNCE * _slow(world)) | (kept <= 0.0), 0.0, np.sqrt(np.maximum(half * half + kept, 0.0)) - half
+        (approach > -BOUNCE * world.slow()) | (kept <= 0.0), 0.0, np.sqrt(np.maximum(half * half + kept, 0.0)) - half
     )

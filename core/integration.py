@@ -20,7 +20,7 @@ from .world import World
 
 STRAY = 0.008
 """A step that passes a joint limit by more than this [rad or m] is taken again in halves,"""
-HALVINGS = 3
+HALVINGS = 4
 """and those again, so many times."""
 
 
@@ -43,11 +43,11 @@ def step(world: World, state: State, h: float, halvings: int = HALVINGS) -> Stat
     Limits enter a step as straight rows; where a fast joint leaves its curved range in spite of them, the step is taken
     again as two of half the length.
     """
-    after, fast = _advance(world, state, h)
-    if not fast or halvings == 0:
+    after, hasty = _advance(world, state, h)
+    if not hasty or halvings == 0:
         return after
     violation = world.limits.violation(after.q)
-    if violation < STRAY or violation < world.limits.violation(state.q) + 0.5 * STRAY:
+    if violation < STRAY or violation <= world.limits.violation(state.q):
         return after
     middle = step(world, state, 0.5 * h, halvings - 1)
     after = step(world, middle, 0.5 * h, halvings - 1)
@@ -56,7 +56,7 @@ def step(world: World, state: State, h: float, halvings: int = HALVINGS) -> Stat
 
 
 def _advance(world: World, state: State, h: float) -> tuple[State, bool]:
-    """The state after one step, and whether a joint at a limit moved so fast that it may have passed it."""
+    """The state after one step, and whether a joint moved so fast that it may have passed a limit."""
     model, c = world.model, world.model.columns
     memory = state.memory
     middle = state.time + 0.5 * h
@@ -81,8 +81,7 @@ def _advance(world: World, state: State, h: float) -> tuple[State, bool]:
     q = model.coordinates.integrate(q, v, 0.5 * h)
     touched = rows.contacts.link[impulses[len(rows.limits) :: 3] != 0]
     memory = Memory(smooth, rows.key, impulses, touched, len(rows.contacts), iterations)
-    fast = rows.limits.fast(v, h) or (rows.limits.gap + 0.5 * h * rows.limits.rate(v)).min(initial=0.0) < -STRAY
-    return State(q, v, state.time + h, memory), bool(fast)
+    return State(q, v, state.time + h, memory), world.limits.hasty(v, h)
 
 
 def rk4(model: Model, state: State, h: float, *, gravity: np.ndarray = GRAVITY) -> State:

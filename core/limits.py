@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from .model import Model
-from .spatial import quaternion_matrix
 
 POLE = 1e-9
 """Swings below this [rad] have no direction."""
@@ -62,41 +61,77 @@ class Limits:
         plain = np.flatnonzero(bounded[c.plain_v])
         self.plain_q, plain_v = c.plain_q[plain], c.plain_v[plain]
         self.plain_lower, self.plain_upper = model.lower[plain_v], model.upper[plain_v]
-        self.plain_freedoms = np.stack((plain_v, np.full_like(plain_v, nv), np.full_like(plain_v, nv)), -1)
-
         ball = np.flatnonzero((c.kinds[c.turning] == "spherical") & bounded[c.quaternion_v].any(-1))
-        self.ball_q, ball_v = c.quaternion_q[ball], c.quaternion_v[ball]
+        # read as complex numbers w + iy, the twist about y, and x + iz, the swing beside it
+        self.ball_q, ball_v = c.quaternion_q[ball][:, [0, 2, 1, 3]], c.quaternion_v[ball]
         lower, upper = model.lower[ball_v], model.upper[ball_v]
         # an ellipse needs its middle inside: the rest pose where the range holds it, else the range's own middle
         with np.errstate(invalid="ignore"):
             inside = (lower < 0) & (upper > 0)
             middle = np.where(inside | ~np.isfinite(lower + upper), 0.0, 0.5 * (lower + upper))
-        self.middle = middle[:, ::2]
-        self.half_low, self.half_high = (middle - lower)[:, ::2], (upper - middle)[:, ::2]
+        self.middle = middle[:, 0] + 1j * middle[:, 2]
+        self.half_low, self.half_high = (np.maximum(x, POLE)[:, ::2] for x in (middle - lower, upper - middle))
         self.twist_lower, self.twist_upper = lower[:, 1], upper[:, 1]
-        self.ball_freedoms = ball_v
 
-        n_plain, n_ball = len(plain), len(ball)
-        self.freedoms = np.concatenate((
-            self.plain_freedoms, self.plain_freedoms, self.ball_freedoms, self.ball_freedoms, self.ball_freedoms,
-        )).reshape(-1, 3)  # fmt: skip
-        self.plain_weights = np.zeros((2 * n_plain, 3))
-        self.plain_weights[:n_plain, 0], self.plain_weights[n_plain:, 0] = 1.0, -1.0
-        self.key = np.arange(2 * n_plain + 3 * n_ball)
+        p, b = len(plain), len(ball)
+        self.swings, self.twists, self.untwists = (slice(2 * p + k * b, 2 * p + (k + 1) * b) for k in range(3))
+        self.plain = p
+        self.key = np.arange(2 * p + 3 * b)
+        self.freedoms = np.full((len(self.key), 3), nv)
+        self.freedoms[: 2 * p, 0] = np.tile(plain_v, 2)
+        self.freedoms[2 * p :] = np.tile(ball_v, (3, 1))
+        self.limited = np.concatenate((plain_v, ball_v.reshape(-1)))
+        self.constant_weights = np.zeros((len(self.key), 3))
+        self.constant_weights[:p, 0], self.constant_weights[p : 2 * p, 0] = 1.0, -1.0
+        self.constant_weights[self.twists, 1], self.constant_weights[self.untwists, 1] = 1.0, -1.0
 
     def __len__(self) -> int:
         return len(self.key)
 
     def rows(self, q: np.ndarray) -> LimitRows:
         """Every limit at joint coordinates `q` (nq,): lower and upper of plain joints, then swings, then twists."""
-        angle = q[self.plain_q]
-        plain = np.concatenate((angle - self.plain_lower, self.plain_upper - angle))
-        turn = q[self.ball_q]
-        swing_gap, swing_weights = self._swing(quaternion_matrix(turn))
-        twist, twist_weights = _twist(turn)
-        gap = np.concatenate((plain, swing_gap, twist - self.twist_lower, self.twist_upper - twist))
-        weights = np.concatenate((self.plain_weights, swing_weights, twist_weights, -twist_weights))
+        gap, weights = np.empty(len(self.key)), self.constant_weights.copy()
+        if self.plain:
+            angle = q.take(self.plain_q)
+            np.subtract(angle, self.plain_lower, out=gap[: self.plain])
+            np.subtract(self.plain_upper, angle, out=gap[self.plain : 2 * self.plain])
+        if len(self.ball_q):
+            self._balls(q, gap, weights)
         return LimitRows(gap, self.freedoms, weights, self.key)
+
+    def _balls(self, q: np.ndarray, gap: np.ndarray, weights: np.ndarray) -> None:
+        """Fills in the ball joints' limits. A vector (x, z) is the complex number x + iz; turning it about y
+        multiplies it by a unit number."""
+        twist, side = q.take(self.ball_q).view(complex).T
+        cosine, sine = np.maximum(np.abs(twist), POLE), np.maximum(np.abs(side), POLE)
+        untwist = twist.conj() / cosine
+        direction = side * untwist / sine
+        angle = 2.0 * np.arctan2(sine, cosine)
+        swing = angle * direction - self.middle
+        plane = swing.view(float).reshape(-1, 2)
+        half = np.where(plane > 0, self.half_high, self.half_low)
+        level = plane / half
+        slope = (level / half).view(complex)[:, 0]
+        radius = np.maximum(np.abs(level.view(complex)[:, 0]), POLE)
+        slope /= radius
+        steepness = np.maximum(np.abs(slope), POLE)
+        gap[self.swings] = (1.0 - radius) / steepness
+        # The swing's rate: along its direction that of the angle, across it that of the bone's axis times angle / sine
+        # of the angle.
+        slope *= direction.conj() / steepness
+        slope.imag *= angle / (2.0 * sine * cosine)
+        rate = slope * direction * (untwist * untwist).conj()
+        weights[self.swings, 0], weights[self.swings, 2] = -rate.real, -rate.imag
+        turn = np.angle(twist * twist)
+        np.subtract(turn, self.twist_lower, out=gap[self.twists])
+        np.subtract(self.twist_upper, turn, out=gap[self.untwists])
+        aside = twist * side / (cosine * cosine)
+        weights[self.twists, 0], weights[self.twists, 2] = aside.imag, -aside.real
+        weights[self.untwists, 0], weights[self.untwists, 2] = -aside.imag, aside.real
+
+    def hasty(self, v: np.ndarray, h: float) -> bool:
+        """Whether a limited joint turns or slides by more than its rows are sure to see in `h` seconds."""
+        return bool(np.abs(v.take(self.limited)).max(initial=0.0) * h > FAST)
 
     def bend(self, rows: LimitRows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
         """What the gaps of `rows` lose (m,) beyond their rates along the way that `v` (nv,) leads in `h` seconds: a
@@ -109,37 +144,3 @@ class Limits:
     def violation(self, q: np.ndarray) -> float:
         """How far beyond its limit the worst joint is [rad or m], at least zero."""
         return float(max(0.0, -self.rows(q).gap.min(initial=0.0)))
-
-    def _swing(self, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Distance (b,) to the swing ellipses' borders, to first order, and its rate per angular velocity (b, 3)."""
-        dx, dy, dz = rotation[:, 0, 1], rotation[:, 1, 1], rotation[:, 2, 1]
-        sine = np.maximum(np.sqrt(dx * dx + dz * dz), POLE)
-        angle = np.arctan2(sine, dy)
-        rx, rz = dz / sine, -dx / sine
-        swing = np.stack((angle * rx, angle * rz), -1) - self.middle
-        half = np.where(swing > 0, self.half_high, self.half_low)
-        level = swing / half
-        radius = np.maximum(np.sqrt((level * level).sum(-1)), POLE)
-        gradient = level / half / radius[:, None]
-        steepness = np.maximum(np.sqrt((gradient * gradient).sum(-1)), POLE)
-        gx, gz = (gradient / steepness[:, None]).T
-        # rate of the swing vector: along its own direction r by the angle's rate, across it by angle / sine
-        along, across = gx * rx + gz * rz, gx * rz - gz * rx
-        stretch = angle / sine
-        # the bone's axis moves by (-ω_z, 0, ω_x) in the link's frame
-        weights = np.zeros((len(swing), 3))
-        for column, sign, axis in ((0, 1.0, 2), (2, -1.0, 0)):
-            ex, ey, ez = sign * rotation[:, 0, axis], sign * rotation[:, 1, axis], sign * rotation[:, 2, axis]
-            outward = dy * (ez * rx - ex * rz) - sine * ey
-            sideways = stretch * (ez * rz + ex * rx)
-            weights[:, column] = -(along * outward + across * sideways)
-        return (1.0 - radius) / steepness, weights
-
-
-def _twist(turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The twist angles (b,) about y of unit quaternions and their rates per angular velocity (b, 3)."""
-    w, x, y, z = turn.T
-    scale = 1.0 / np.maximum(w * w + y * y, POLE)
-    angle = 2.0 * np.arctan2(y, w)
-    angle = np.where(angle > np.pi, angle - 2 * np.pi, np.where(angle < -np.pi, angle + 2 * np.pi, angle))
-    return angle, np.stack(((w * z + x * y) * scale, np.ones_like(w), (y * z - w * x) * scale), -1)

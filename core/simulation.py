@@ -7,17 +7,24 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .diagnostics import energy
+from .diagnostics import total_energy
 from .dynamics import GRAVITY
 from .flight import Flight
 from .integration import step
-from .kinematics import link_poses
+from .kinematics import kinematics, motions
 from .model import Model, State
 from .motion import Follower, Motion
 from .shape import Scenery
 from .threads import one_blas_thread
 from .trajectory import Trajectory
 from .world import World
+
+TURN, LONGEST, SHORTEST = 0.15, 1 / 72, 1 / 240
+"""Bounds of automatic steps: the most that a link turns in one [rad], and their length [s]."""
+STILL = 0.01
+"""Slower than this times `World.slow` looks still;"""
+REST_TIME = 0.5
+"""what has been still so long [s], and nothing drives, is at rest and is not stepped any more."""
 
 
 class SimulationError(RuntimeError):
@@ -27,7 +34,9 @@ class SimulationError(RuntimeError):
 class Simulation:
     """Runs a model from the source motion's first frame, or from rest.
 
-    `frame_time` [s] is divided into `substeps` equal steps. Links marked keyed follow `motion`; with `follow` the
+    `frame_time` [s] is divided into `substeps` equal steps, or, where that is None, into as many as the motion of each
+    frame needs: no link turns by more than TURN in one, none is longer than LONGEST. Links marked keyed follow
+    `motion`; with `follow` the
     joints' drives aim at its pose too. Raises ValueError for settings that cannot be simulated.
     """
 
@@ -38,20 +47,20 @@ class Simulation:
         scenery: Sequence[Scenery] = (),
         motion: Motion | None = None,
         frame_time: float = 1 / 24,
-        substeps: int = 10,
+        substeps: int | None = None,
         gravity: Sequence[float] = GRAVITY,
         follow: bool = False,
         state: State | None = None,
     ) -> None:
         if not (np.isfinite(frame_time) and frame_time > 0):
             raise ValueError(f"frame time is {frame_time}; give a positive number of seconds")
-        if int(substeps) != substeps or substeps < 1:
+        if substeps is not None and (int(substeps) != substeps or substeps < 1):
             raise ValueError(f"substeps is {substeps}; give a whole number of at least 1")
         if np.shape(gravity) != (3,) or not np.isfinite(gravity).all():
             raise ValueError(f"gravity is {gravity}; give three finite numbers [m/s²]")
         if motion is None and (follow or model.keyed.any()):
             raise ValueError("links are keyed or followed but there is no motion; give one")
-        self.model, self.frame_time, self.substeps = model, float(frame_time), int(substeps)
+        self.model, self.frame_time, self.substeps = model, float(frame_time), substeps
         follower = Follower(model, motion) if motion is not None else None
         self.world = World(model, tuple(scenery), np.asarray(gravity, dtype=float), follower, follow)
         if state is None:
@@ -60,6 +69,7 @@ class Simulation:
         self.flight = Flight(model)
         self._frames: list[tuple] = []
         self._seconds: list[float] = []
+        self._still_frames = self._counted = 0
 
     def run(self, frames: int) -> Iterator[int]:
         """Simulates, and yields each frame's index once it is reached; the start state is frame 0.
@@ -70,15 +80,20 @@ class Simulation:
             raise ValueError(f"{frames} frames asked for; give a whole number of at least 1")
         self._record()
         yield 0
-        h = self.frame_time / self.substeps
         for frame in range(1, int(frames)):
-            with one_blas_thread():
-                self._frame(h, frame)
+            if self._still_frames * self.frame_time > REST_TIME:
+                self.state = State(self.state.q, np.zeros(self.model.nv), self.state.time + self.frame_time)
+                self._frames.append((self.state.q, self.state.v, *self._frames[-1][2:-1], 0))
+            else:
+                with one_blas_thread():
+                    self._frame(frame)
             yield frame
 
-    def _frame(self, h: float, frame: int) -> None:
+    def _frame(self, frame: int) -> None:
         state, touched = self.state, []
-        for _ in range(self.substeps):
+        substeps = self.substeps or self._needed
+        h = self.frame_time / substeps
+        for _ in range(substeps):
             begin = time.perf_counter()
             state = step(self.world, state, h)
             self._seconds.append(time.perf_counter() - begin)
@@ -104,16 +119,24 @@ class Simulation:
 
     def _record(self) -> None:
         world, state = self.world, self.state
-        given = world.keyed(state.time, 0.5 * self.frame_time)[0]
-        poses = link_poses(self.model, state.q, given)[0]
-        touching = world.collider.contacts(poses[:-1], 0.0)
+        given, twist, _, _ = world.keyed(state.time, 0.5 * self.frame_time)
+        kin = kinematics(self.model, state.q, given)
+        moving = motions(self.model, kin, state.v, twist)
+        touching = world.collider.contacts(kin.poses[:-1], 0.0)
         self._frames.append((
-            state.q, state.v, poses[self.model.assembly.slot],
+            state.q, state.v, kin.poses[self.model.assembly.slot],
             0 if state.memory is None else state.memory.contacts,
             max(0.0, -touching.gap.min(initial=0.0)),
             world.limits.violation(state.q),
-            energy(self.model, state, world.gravity, given),
+            total_energy(self.model, kin, moving, state, world.gravity),
+            len(self._seconds) - self._counted,
         ))  # fmt: skip
+        self._counted = len(self._seconds)
+        spin = np.sqrt((moving.links[:-1, :3] ** 2).sum(-1)).max()
+        self._needed = int(np.ceil(self.frame_time * min(max(spin / TURN, 1.0 / LONGEST), 1.0 / SHORTEST) - 1e-9))
+        driven = world.follow or self.model.keyed.any()
+        still = not driven and world.speeds(kin, moving).max() < STILL * world.slow()
+        self._still_frames = self._still_frames + 1 if still else 0
 
     @property
     def trajectory(self) -> Trajectory:

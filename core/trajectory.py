@@ -16,7 +16,8 @@ class Trajectory:
 
     `names` (n,); `frame_time` [s]; `q` (F, nq), `v` (F, nv) joint coordinates and velocities; `world` (F, n, 4, 4)
     poses; `contacts` (F,) number of contacts; `penetration` (F,) deepest overlap [m]; `limit_violation` (F,) [rad];
-    `energy` (F,) kinetic and potential [J]; `step_seconds` (steps,) what each step took.
+    `energy` (F,) kinetic and potential [J]; `substeps` (F,) steps that led to each frame; `step_seconds` (steps,) what
+    each step took.
     """
 
     names: np.ndarray
@@ -28,6 +29,7 @@ class Trajectory:
     penetration: np.ndarray
     limit_violation: np.ndarray
     energy: np.ndarray
+    substeps: np.ndarray
     step_seconds: np.ndarray
 
     def __len__(self) -> int:

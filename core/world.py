@@ -8,10 +8,12 @@ import numpy as np
 
 from .collision import Collider
 from .dynamics import GRAVITY
+from .kinematics import Kinematics, Motions
 from .limits import Limits
 from .model import Model
 from .motion import Follower
 from .shape import Scenery
+from .spatial import cross
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,16 @@ class World:
         set_once("reach", reach)
         set_once("light", self.model.own_inertia() + self.model.armature)
         set_once("size", float(reach.max(initial=0.0)) or 1.0)
+
+    def speeds(self, kin: Kinematics, moving: Motions) -> np.ndarray:
+        """The speed (slots,) [m/s] that no point of each link exceeds."""
+        twist = moving.links[:-1]
+        linear = twist[:, 3:] + cross(twist[:, :3], kin.offset)
+        return np.sqrt((linear * linear).sum(-1)) + self.reach * np.sqrt((twist[:, :3] ** 2).sum(-1))
+
+    def slow(self) -> float:
+        """A speed [m/s] that looks slow at the model's size: of a fall from a twentieth of it."""
+        return float(np.sqrt(0.1 * np.abs(self.gravity).max() * self.size))
 
     def keyed(self, time: float, h: float) -> tuple:
         """Joint transforms, twists now and at the step's end, and the twists' rate of change, of keyed links at the
