@@ -69,7 +69,8 @@ def _advance(world: World, state: State, h: float) -> tuple[State, bool]:
     force, resistance = world.drive(q, state.v, h, middle)
     natural[c.slot_of] += force
     rows = gather(world, kin, moving, links, q, expected, h)
-    answer = respond(model, kin, resistance, np.concatenate((natural[:, None], rows.columns), axis=1), links, across)
+    forces = np.concatenate((natural[:, None], rows.columns), axis=1)
+    answer = respond(model, world.taut(kin, h), resistance, forces, links, across)
     smooth = answer[c.slot_of, 0]
     v = state.v + h * smooth
     impulses, iterations = np.zeros(0), 0

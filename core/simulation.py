@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 
@@ -19,8 +20,10 @@ from .threads import one_blas_thread
 from .trajectory import Trajectory
 from .world import World
 
-TURN, LONGEST, SHORTEST = 0.15, 1 / 72, 1 / 240
+TURN, LONGEST, SHORTEST = 0.15, 1 / 72, 1 / 480
 """Bounds of automatic steps: the most that a link turns in one [rad], and their length [s]."""
+HASTE = 2.0
+"""A frame that ends needing more than so many times its steps is taken again."""
 STILL = 0.01
 """Slower than this times `World.slow` looks still;"""
 REST_TIME = 0.5
@@ -69,7 +72,7 @@ class Simulation:
         self.flight = Flight(model)
         self._frames: list[tuple] = []
         self._seconds: list[float] = []
-        self._still_frames = self._counted = 0
+        self._still_frames = 0
 
     def run(self, frames: int) -> Iterator[int]:
         """Simulates, and yields each frame's index once it is reached; the start state is frame 0.
@@ -90,20 +93,39 @@ class Simulation:
             yield frame
 
     def _frame(self, frame: int) -> None:
+        substeps = self.substeps or self._needed(self.state)
+        state, touched = self._steps(substeps)
+        most = math.ceil(self.frame_time / SHORTEST - 1e-9)
+        while self.substeps is None and substeps < most and self._needed(state) > HASTE * substeps:
+            # the motion became faster than its steps were chosen for: the frame is taken again
+            substeps = min(max(self._needed(state), 2 * substeps), most)
+            state, touched = self._steps(substeps)
+        self._check(state, frame)
+        self.state = self.flight.keep(self.state, state, touched, self.world.gravity)
+        self._record(substeps)
+
+    def _steps(self, count: int) -> tuple[State, np.ndarray]:
+        """The state a frame later, or where it stopped being finite, and the slots of the links that were touched."""
         state, touched = self.state, []
-        substeps = self.substeps or self._needed
-        h = self.frame_time / substeps
-        for _ in range(substeps):
+        for _ in range(count):
             begin = time.perf_counter()
-            state = step(self.world, state, h)
+            state = step(self.world, state, self.frame_time / count)
             self._seconds.append(time.perf_counter() - begin)
-            self._check(state, frame)
             touched.append(state.memory.touched)
-        self.state = self.flight.keep(self.state, state, np.concatenate(touched), self.world.gravity)
-        self._record()
+            if not _finite(state):
+                break
+        return state, np.concatenate(touched)
+
+    def _needed(self, state: State) -> int:
+        """How many steps a frame takes at the speed of `state`."""
+        spin = np.inf
+        if _finite(state):
+            moving = motions(self.model, kinematics(self.model, state.q), state.v)
+            spin = np.sqrt((moving.links[:-1, :3] ** 2).sum(-1)).max()
+        return math.ceil(self.frame_time * min(max(spin / TURN, 1.0 / LONGEST), 1.0 / SHORTEST) - 1e-9)
 
     def _check(self, state: State, frame: int) -> None:
-        if np.isfinite(state.v).all() and np.isfinite(state.q).all():
+        if _finite(state):
             return
         c = self.model.coordinates
         bad = [
@@ -117,7 +139,7 @@ class Simulation:
             "use more substeps, or look for its extreme mass or stiffness"
         )
 
-    def _record(self) -> None:
+    def _record(self, substeps: int = 0) -> None:
         world, state = self.world, self.state
         given, twist, _, _ = world.keyed(state.time, 0.5 * self.frame_time)
         kin = kinematics(self.model, state.q, given)
@@ -129,11 +151,8 @@ class Simulation:
             max(0.0, -touching.gap.min(initial=0.0)),
             world.limits.violation(state.q),
             total_energy(self.model, kin, moving, state, world.gravity),
-            len(self._seconds) - self._counted,
+            substeps,
         ))  # fmt: skip
-        self._counted = len(self._seconds)
-        spin = np.sqrt((moving.links[:-1, :3] ** 2).sum(-1)).max()
-        self._needed = int(np.ceil(self.frame_time * min(max(spin / TURN, 1.0 / LONGEST), 1.0 / SHORTEST) - 1e-9))
         driven = world.follow or self.model.keyed.any()
         still = not driven and world.speeds(kin, moving).max() < STILL * world.slow()
         self._still_frames = self._still_frames + 1 if still else 0
@@ -145,3 +164,7 @@ class Simulation:
             raise ValueError("the simulation has no frames yet; run it first")
         columns = [np.array(column) for column in zip(*self._frames)]
         return Trajectory(np.array(self.model.names), self.frame_time, *columns, np.array(self._seconds))
+
+
+def _finite(state: State) -> bool:
+    return bool(np.isfinite(state.v).all() and np.isfinite(state.q).all())

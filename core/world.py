@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from .motion import Follower
 from .shape import Scenery
 from .spatial import cross
 
+TAUT = 2.0
+"""How many times the weight at rest the loads of a swinging chain are taken for."""
+
 
 @dataclass(frozen=True)
 class World:
@@ -22,7 +25,8 @@ class World:
     drives aim at when `follow` is set.
 
     `reach` (slots,): the farthest point of each link's shapes from its origin, and `size` the largest of them [m].
-    `light` (nv,): what each freedom moves at least, its own link's inertia and armature.
+    `light` (nv,): what each freedom moves at least, its own link's inertia and armature. `carried` (slots, 3): in trees
+    that hang from the world, mass times place, in the link's frame, of what a link carries at its joints and itself.
     """
 
     model: Model
@@ -34,6 +38,7 @@ class World:
     limits: Limits = field(init=False)
     reach: np.ndarray = field(init=False)
     light: np.ndarray = field(init=False)
+    carried: np.ndarray = field(init=False)
     size: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,8 +52,40 @@ class World:
         set_once("collider", Collider(shapes, list(self.scenery)))
         set_once("limits", Limits(self.model))
         set_once("reach", reach)
+        set_once("carried", self._carried())
         set_once("light", self.model.own_inertia() + self.model.armature)
         set_once("size", float(reach.max(initial=0.0)) or 1.0)
+
+    def _carried(self) -> np.ndarray:
+        model = self.model
+        below = model.mass.copy()
+        result = model.mass[:, None] * model.center
+        for i in range(model.n - 1, -1, -1):
+            if (p := model.parent[i]) >= 0:
+                below[p] += below[i]
+                result[p] += below[i] * model.placement[i, :3, 3]
+        result[model.coordinates.kinds[model.trees] == "free"] = 0.0
+        slots = np.zeros((model.assembly.links, 3))
+        slots[model.assembly.slot] = result
+        return slots
+
+    def taut(self, kin: Kinematics, h: float) -> Kinematics:
+        """The kinematics with the inertia that makes a step implicit in the loads that links carry.
+
+        A link that carries the weight F at r resists turning like a spring, by (r·F) 1 - r Fᵀ. In long chains that is
+        the stiffest thing there is, and steps that see it only where they begin would have to be short. By the midpoint
+        rule it adds h²/4 of itself to the inertia; where the load stands on the link instead of hanging, nothing.
+        """
+        if not self.carried.any():
+            return kin
+        arm = (kin.poses[:-1, :3, :3] @ self.carried[:, :, None])[:, :, 0]
+        length = np.sqrt((arm * arm).sum(-1))
+        pull = np.maximum(arm @ self.gravity, 0.0)
+        along = arm / np.maximum(length, 1e-300)[:, None]
+        inertia = kin.inertia.copy()
+        across = np.eye(3) - along[:, :, None] * along[:, None, :]
+        inertia[:, :3, :3] += (TAUT * 0.25 * h * h * pull)[:, None, None] * across
+        return replace(kin, inertia=inertia)
 
     def speeds(self, kin: Kinematics, moving: Motions) -> np.ndarray:
         """The speed (slots,) [m/s] that no point of each link exceeds."""
