@@ -27,7 +27,7 @@ class ARMATURE_DYNAMICS_PG_armature(bpy.types.PropertyGroup):
     substeps: IntProperty(
         name="Substeps",
         description="Simulation steps per frame; more are slower and follow fast motion better. "
-        "0 takes enough for steps of at most 1/120 s [steps per frame]",
+        "0 takes as many as the motion of each frame needs [steps per frame]",
         default=0,
         min=0,
         max=1000,

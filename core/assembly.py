@@ -19,7 +19,7 @@ WHOLE_TREE_FREEDOMS = 72
 """A tree of up to so many freedoms is one dense leaf."""
 LEAF_FREEDOMS = 20
 """Freedoms of a leaf of a larger tree."""
-ARITY = 8
+ARITY = 16
 """Nodes joined in series at once."""
 
 

@@ -65,6 +65,8 @@ def gather(
     contacts = _contacts(world, kin, moving, h)
     m, k = len(limits), len(contacts)
     slots = len(model.columns.link)
+    if not m + k:
+        return Rows(limits, contacts, np.zeros((slots, 0)), np.zeros((0, 3, 6)), np.zeros(0), limits.key)
     columns = np.zeros((slots + 1, m + 3 * k))
     if m:
         # what a limit does not need of its three freedoms lands in a row of its own

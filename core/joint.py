@@ -90,9 +90,10 @@ class Coordinates:
         """The coordinates after moving with constant joint velocities `v` (nv,) for `h` seconds."""
         result = q.copy()
         result[self.plain_q] += h * v[self.plain_v]
-        turned = quaternion_multiply(q[self.quaternion_q], exponential(h * v[self.quaternion_v]))
-        # one Newton step toward unit length removes what rounding adds
-        result[self.quaternion_q] = turned * (1.5 - 0.5 * (turned * turned).sum(-1, keepdims=True))
+        if len(self.turning):
+            turned = quaternion_multiply(q[self.quaternion_q], exponential(h * v[self.quaternion_v]))
+            # one Newton step toward unit length removes what rounding adds
+            result[self.quaternion_q] = turned * (1.5 - 0.5 * (turned * turned).sum(-1, keepdims=True))
         return result
 
     def difference(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:

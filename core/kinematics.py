@@ -94,16 +94,17 @@ def kinematics(model: Model, q: np.ndarray, given: np.ndarray | None = None) -> 
 
 def _rest_columns(c: Columns, transform: np.ndarray, joint: np.ndarray, columns: np.ndarray) -> None:
     """Fills in the columns that are fixed in a joint's rest frame."""
-    rotation = transform[c.rest_link, :3, :3]
-    direction = (rotation @ joint[c.rest_link, c.rest_row, :3, None])[:, :, 0]
-    motion = np.zeros((len(c.rest), 6))
-    turns = c.rest_part == 0
-    motion[turns, :3] = direction[turns]
-    # of a turn only joints between clusters and universal joints have one, and those pass through the link's origin
-    moment = transform[c.rest_link[turns], 3:, :3] @ rotation[turns].swapaxes(-1, -2)
-    motion[turns, 3:] = (moment @ direction[turns, :, None])[:, :, 0]
-    motion[~turns, 3:] = direction[~turns]
-    columns[c.rest] = motion
+    direction = (transform[c.rest_link, :3, :3] @ joint[c.rest_link, c.rest_row, :3, None])[:, :, 0]
+    slides = c.rest_part == 3
+    columns[c.rest] = 0.0
+    columns[c.rest[slides], 3:] = direction[slides]
+    if slides.all():
+        return
+    # only joints that pass through the link's origin turn in their rest frame
+    turns = ~slides
+    rotation, moment = transform[c.rest_link[turns], :3, :3], transform[c.rest_link[turns], 3:, :3]
+    columns[c.rest[turns], :3] = direction[turns]
+    columns[c.rest[turns], 3:] = (moment @ (rotation.swapaxes(-1, -2) @ direction[turns, :, None]))[:, :, 0]
     if len(c.third):
         slot, first = c.third.T
         columns[slot, :3] = cross(transform[c.link[slot], :3, 2], columns[first, :3])

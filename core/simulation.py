@@ -20,7 +20,7 @@ from .threads import one_blas_thread
 from .trajectory import Trajectory
 from .world import World
 
-TURN, LONGEST, SHORTEST = 0.15, 1 / 72, 1 / 480
+TURN, LONGEST, SHORTEST = 0.2, 1 / 72, 1 / 480
 """Bounds of automatic steps: the most that a link turns in one [rad], and their length [s]."""
 HASTE = 2.0
 """A frame that ends needing more than so many times its steps is taken again."""
@@ -82,6 +82,7 @@ class Simulation:
         if int(frames) != frames or frames < 1:
             raise ValueError(f"{frames} frames asked for; give a whole number of at least 1")
         self._record()
+        self._needed = self._steps_for(self.state)
         yield 0
         for frame in range(1, int(frames)):
             if self._still_frames * self.frame_time > REST_TIME:
@@ -93,13 +94,16 @@ class Simulation:
             yield frame
 
     def _frame(self, frame: int) -> None:
-        substeps = self.substeps or self._needed(self.state)
+        substeps = self.substeps or self._needed
         state, touched = self._steps(substeps)
-        most = math.ceil(self.frame_time / SHORTEST - 1e-9)
-        while self.substeps is None and substeps < most and self._needed(state) > HASTE * substeps:
-            # the motion became faster than its steps were chosen for: the frame is taken again
-            substeps = min(max(self._needed(state), 2 * substeps), most)
-            state, touched = self._steps(substeps)
+        if self.substeps is None:
+            self._needed = self._steps_for(state)
+            most = math.ceil(self.frame_time / SHORTEST - 1e-9)
+            while substeps < most and self._needed > HASTE * substeps:
+                # the motion became faster than its steps were chosen for: the frame is taken again
+                substeps = min(max(self._needed, 2 * substeps), most)
+                state, touched = self._steps(substeps)
+                self._needed = self._steps_for(state)
         self._check(state, frame)
         self.state = self.flight.keep(self.state, state, touched, self.world.gravity)
         self._record(substeps)
@@ -116,7 +120,7 @@ class Simulation:
                 break
         return state, np.concatenate(touched)
 
-    def _needed(self, state: State) -> int:
+    def _steps_for(self, state: State) -> int:
         """How many steps a frame takes at the speed of `state`."""
         spin = np.inf
         if _finite(state):

@@ -1,8 +1,8 @@
 """Measures one case, with the peers it is compared with in the same run; the last line is one JSON object.
 
-    python3 scripts/bench.py humanoid --json
-    python3 scripts/bench.py chain --links 1000 --peers --json
-    python3 scripts/bench.py blender --json
+python3 scripts/bench.py humanoid --json
+python3 scripts/bench.py chain --links 1000 --peers --json
+python3 scripts/bench.py blender --json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs the tests: on the default Blender, or with --all on every supported one. Makes the environments it needs.
 
-    python3 scripts/test.py [--all] [--window] [--lint] [pytest's arguments]
+python3 scripts/test.py [--all] [--window] [--lint] [pytest's arguments]
 """
 
 from __future__ import annotations
