@@ -22,11 +22,10 @@ from .world import World
 NEAR = 0.03
 """Joint limits enter the constraint solve from this far [rad or m], and from as far as two steps lead."""
 RECOVERY = 0.2
-"""Part of an overlap that a step removes."""
-TURNING = 10.0
-"""The fastest that a passed joint limit is recovered [rad/s]; overlaps part at no more than `World.slow`."""
+"""Part of an overlap, or of what a limit was passed by, that a step removes."""
 EXACT, ENOUGH = 1e-5, 1e-4
-"""The residuals that the solver aims at and stops trying hard at, as shares of the fastest approach."""
+"""The residuals that the solver aims at and stops trying hard at, as shares of the fastest approach, where there is
+friction; without, digits are cheap."""
 BOUNCE = 0.1
 """Contacts that approach more slowly than this times `World.slow` do not bounce."""
 
@@ -79,9 +78,9 @@ def gather(
         gap = np.concatenate((gap, contacts.gap))
         swing = 0.5 * h * h * np.minimum(_approach(model, kin, moving, turning, contacts), 0.0)
         bend = np.concatenate((bend, swing))
-    most = np.full(m + k, h * world.slow())
-    most[:m] = h * TURNING
-    bound = (np.where(gap >= 0, -gap, np.minimum(-RECOVERY * gap, most)) - bend) / h
+    bound = (np.minimum(-gap, 0.0) - bend) / h
+    # overlaps part by velocity, slowly; passed limits are restored by the step
+    bound[m:] += np.clip(-RECOVERY * gap[m:] / h, 0.0, world.slow())
     key = (3 * contacts.key[:, None] + np.arange(3)).reshape(-1) + len(world.limits)
     return Rows(limits, contacts, columns, wrenches, bound, np.concatenate((limits.key, key)))
 
@@ -146,10 +145,12 @@ def resolve(
     m, k = len(rows.limits), len(rows.contacts)
     normal = np.concatenate((np.arange(m), m + 3 * np.arange(k)))
 
+    exact, enough = (EXACT, ENOUGH) if k else (EXACT**2, EXACT**2)
+
     def keep(bound: np.ndarray, guess: np.ndarray) -> tuple[np.ndarray, Outcome]:
         u = velocity.copy()
         u[normal] -= bound
-        return solve(delassus, u, rows.contacts.friction, limits=m, warm=guess, tolerance=EXACT, sufficient=ENOUGH)
+        return solve(delassus, u, rows.contacts.friction, limits=m, warm=guess, tolerance=exact, sufficient=enough)
 
     impulses, outcome = keep(rows.bound, warm)
     bounce = np.where(impulses[m::3] > 0, _bounce(world, rows, velocity[m::3], h), 0.0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .constraints import gather, recall, resolve
+from .constraints import RECOVERY, gather, recall, resolve
 from .dynamics import GRAVITY, acceleration, respond
 from .kinematics import bias, kinematics, motions
 from .model import Model, State
@@ -20,7 +20,7 @@ from .world import World
 
 STRAY = 0.008
 """A step that passes a joint limit by more than this [rad or m] is taken again in halves,"""
-HALVINGS = 4
+HALVINGS = 5
 """and those again, so many times."""
 
 
@@ -43,16 +43,23 @@ def step(world: World, state: State, h: float, halvings: int = HALVINGS) -> Stat
     Limits enter a step as straight rows; where a fast joint leaves its curved range in spite of them, the step is taken
     again as two of half the length.
     """
-    after, hasty = _advance(world, state, h)
-    if not hasty or halvings == 0:
+    after, doubtful = _advance(world, state, h)
+    if not doubtful:
         return after
     violation = world.limits.violation(after.q)
-    if violation < STRAY or violation <= world.limits.violation(state.q):
-        return after
+    if halvings == 0 or violation < STRAY or violation <= world.limits.violation(state.q):
+        return _recovered(world, after) if violation > 0.0 else after
     middle = step(world, state, 0.5 * h, halvings - 1)
     after = step(world, middle, 0.5 * h, halvings - 1)
     touched = np.concatenate((middle.memory.touched, after.memory.touched))
     return replace(after, memory=replace(after.memory, touched=touched))
+
+
+def _recovered(world: World, state: State) -> State:
+    """The state with passed limits partly restored, in place and not by velocity, which would bring in energy."""
+    coordinates = world.model.coordinates
+    back = coordinates.difference(state.q, world.limits.nearest(state.q))
+    return replace(state, q=coordinates.integrate(state.q, back, RECOVERY))
 
 
 def _advance(world: World, state: State, h: float) -> tuple[State, bool]:
@@ -82,7 +89,8 @@ def _advance(world: World, state: State, h: float) -> tuple[State, bool]:
     q = model.coordinates.integrate(q, v, 0.5 * h)
     touched = rows.contacts.link[impulses[len(rows.limits) :: 3] != 0]
     memory = Memory(smooth, rows.key, impulses, touched, len(rows.contacts), iterations)
-    return State(q, v, state.time + h, memory), world.limits.hasty(v, h)
+    reached = (rows.limits.gap + 0.5 * h * rows.limits.rate(v)).min(initial=0.0)
+    return State(q, v, state.time + h, memory), bool(reached < -0.5 * STRAY) or world.limits.hasty(v, h)
 
 
 def rk4(model: Model, state: State, h: float, *, gravity: np.ndarray = GRAVITY) -> State:

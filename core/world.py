@@ -26,7 +26,8 @@ class World:
 
     `reach` (slots,): the farthest point of each link's shapes from its origin, and `size` the largest of them [m].
     `light` (nv,): what each freedom moves at least, its own link's inertia and armature. `carried` (slots, 3): in trees
-    that hang from the world, mass times place, in the link's frame, of what a link carries at its joints and itself.
+    that hang from the world, mass times place, in the link's frame, of what a link carries at its joints and itself;
+    `turning` (slots,): the links' own inertias against turning.
     """
 
     model: Model
@@ -39,6 +40,7 @@ class World:
     reach: np.ndarray = field(init=False)
     light: np.ndarray = field(init=False)
     carried: np.ndarray = field(init=False)
+    turning: np.ndarray = field(init=False)
     size: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,6 +55,7 @@ class World:
         set_once("limits", Limits(self.model))
         set_once("reach", reach)
         set_once("carried", self._carried())
+        set_once("turning", 0.5 * np.trace(self.model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300)
         set_once("light", self.model.own_inertia() + self.model.armature)
         set_once("size", float(reach.max(initial=0.0)) or 1.0)
 
@@ -82,9 +85,11 @@ class World:
         length = np.sqrt((arm * arm).sum(-1))
         pull = np.maximum(arm @ self.gravity, 0.0)
         along = arm / np.maximum(length, 1e-300)[:, None]
+        added = 0.25 * h * h * pull
+        # no more than stability needs: where the step is short for the load, next to nothing
+        added *= TAUT * added / (added + self.turning)
         inertia = kin.inertia.copy()
-        across = np.eye(3) - along[:, :, None] * along[:, None, :]
-        inertia[:, :3, :3] += (TAUT * 0.25 * h * h * pull)[:, None, None] * across
+        inertia[:, :3, :3] += added[:, None, None] * (np.eye(3) - along[:, :, None] * along[:, None, :])
         return replace(kin, inertia=inertia)
 
     def speeds(self, kin: Kinematics, moving: Motions) -> np.ndarray:
