@@ -13,7 +13,7 @@ import numpy as np
 
 from .collision import Contacts, tangents
 from .friction import Outcome, energy, guard, solve
-from .kinematics import Kinematics, Motions
+from .kinematics import Kinematics, Motions, motions
 from .limits import LimitRows
 from .model import Model
 from .spatial import cross
@@ -46,9 +46,11 @@ class Rows:
     bound: np.ndarray
     key: np.ndarray
 
-    def velocity(self, v: np.ndarray, moving: Motions) -> np.ndarray:
-        """The rows' velocities (rows,) at joint velocities `v` (nv,) and the links' twists."""
-        twists = moving.links[self.contacts.link]
+    def velocity(self, model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | None) -> np.ndarray:
+        """The rows' velocities (rows,) at joint velocities `v` (nv,) and twists of keyed links (n, 6)."""
+        if keyed is None and not len(model.assembly.joint_cluster):
+            return np.append(v, 0.0).take(model.columns.velocity) @ self.columns
+        twists = motions(model, kin, v, keyed).links[self.contacts.link]
         contacts = (self.wrenches @ twists[:, :, None]).reshape(-1)
         return np.concatenate((self.limits.rate(v), contacts))
 

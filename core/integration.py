@@ -82,7 +82,7 @@ def _advance(world: World, state: State, h: float) -> tuple[State, bool]:
     v = state.v + h * smooth
     impulses, iterations = np.zeros(0), 0
     if len(rows.key):
-        velocity = rows.velocity(v, motions(model, kin, v, twist_after))
+        velocity = rows.velocity(model, kin, v, twist_after)
         warm = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
         impulses, iterations = resolve(world, rows, rows.columns.T @ answer[:, 1:], velocity, warm, h)
         v = v + answer[c.slot_of, 1:] @ impulses

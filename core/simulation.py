@@ -12,7 +12,7 @@ from .diagnostics import total_energy
 from .dynamics import GRAVITY
 from .flight import Flight
 from .integration import step
-from .kinematics import kinematics, motions
+from .kinematics import Kinematics, Motions, kinematics, motions
 from .model import Model, State
 from .motion import Follower, Motion
 from .shape import Scenery
@@ -73,6 +73,7 @@ class Simulation:
         self._frames: list[tuple] = []
         self._seconds: list[float] = []
         self._still_frames = 0
+        self._seen: tuple[State, Kinematics, Motions] | None = None
 
     def run(self, frames: int) -> Iterator[int]:
         """Simulates, and yields each frame's index once it is reached; the start state is frame 0.
@@ -124,9 +125,16 @@ class Simulation:
         """How many steps a frame takes at the speed of `state`."""
         spin = np.inf
         if _finite(state):
-            moving = motions(self.model, kinematics(self.model, state.q), state.v)
-            spin = np.sqrt((moving.links[:-1, :3] ** 2).sum(-1)).max()
+            spin = np.sqrt((self._look(state)[1].links[:-1, :3] ** 2).sum(-1)).max()
         return math.ceil(self.frame_time * min(max(spin / TURN, 1.0 / LONGEST), 1.0 / SHORTEST) - 1e-9)
+
+    def _look(self, state: State) -> tuple[Kinematics, Motions]:
+        """The kinematics of a state; the last ones are kept."""
+        if self._seen is None or self._seen[0] is not state:
+            given, twist, _, _ = self.world.keyed(state.time, 0.5 * self.frame_time)
+            kin = kinematics(self.model, state.q, given)
+            self._seen = state, kin, motions(self.model, kin, state.v, twist)
+        return self._seen[1:]
 
     def _check(self, state: State, frame: int) -> None:
         if _finite(state):
@@ -145,9 +153,7 @@ class Simulation:
 
     def _record(self, substeps: int = 0) -> None:
         world, state = self.world, self.state
-        given, twist, _, _ = world.keyed(state.time, 0.5 * self.frame_time)
-        kin = kinematics(self.model, state.q, given)
-        moving = motions(self.model, kin, state.v, twist)
+        kin, moving = self._look(state)
         touching = world.collider.contacts(kin.poses[:-1], 0.0)
         self._frames.append((
             state.q, state.v, kin.poses[self.model.assembly.slot],
