@@ -54,7 +54,7 @@ def run(arguments: list[str], program: str) -> int:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--armature", metavar="NAME", help="which armature; not needed where there is only one")
     parser.add_argument("--frames", metavar="A:B", type=_frames, help="first and last frame; default: the action's")
-    parser.add_argument("--substeps", metavar="N", type=_substeps, help="steps per frame; default: what each frame needs")
+    parser.add_argument("--substeps", metavar="N", type=_substeps, help="steps per frame; default: what it needs")
     parser.add_argument("--no-ground", action="store_true", help="fall without end")
     parser.add_argument("--out", metavar="OUT.blend", type=Path, help="where the baked file goes")
     parser.add_argument("--report", metavar="R.json", type=Path, help="where the measurements go")

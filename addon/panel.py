@@ -11,6 +11,16 @@ LETTER = 7.5
 """Width of a letter [pixels] that lines of text are broken for."""
 
 
+def _write(layout, context, text: str) -> None:
+    """Draws lines of text, broken where the region ends."""
+    width = max(20, int(context.region.width / (LETTER * context.preferences.system.ui_scale)))
+    for paragraph in text.splitlines():
+        column = layout.column(align=True)
+        column.scale_y = 0.7
+        for line in textwrap.wrap(paragraph, width):
+            column.label(text=line)
+
+
 class ARMATURE_DYNAMICS_PT_sidebar(bpy.types.Panel):
     bl_label = "Armature Dynamics"
     bl_space_type = "VIEW_3D"
@@ -89,9 +99,7 @@ class ARMATURE_DYNAMICS_PT_result(_SidebarPart, bpy.types.Panel):
         return super().poll(context) and bool(context.object.armature_dynamics.summary)
 
     def draw(self, context):
-        column = self.layout.column(align=True)
-        for line in context.object.armature_dynamics.summary.splitlines():
-            column.label(text=line)
+        _write(self.layout, context, context.object.armature_dynamics.summary)
 
 
 class ARMATURE_DYNAMICS_PT_warnings(_SidebarPart, bpy.types.Panel):
@@ -102,12 +110,7 @@ class ARMATURE_DYNAMICS_PT_warnings(_SidebarPart, bpy.types.Panel):
         return super().poll(context) and bool(context.object.armature_dynamics.warnings)
 
     def draw(self, context):
-        width = max(20, int(context.region.width / (LETTER * context.preferences.system.ui_scale)))
-        for warning in context.object.armature_dynamics.warnings.splitlines():
-            column = self.layout.column(align=True)
-            column.scale_y = 0.7
-            for line in textwrap.wrap(warning, width):
-                column.label(text=line)
+        _write(self.layout, context, context.object.armature_dynamics.warnings)
 
 
 class ARMATURE_DYNAMICS_PT_bone(bpy.types.Panel):

@@ -17,7 +17,6 @@ from .report import Report, measured
 from .rig import ConversionError, RigWarning, read_rig
 from .source import Source, action_range, sample
 
-
 DEFAULT_RANGE = (1, 120)
 
 

@@ -19,7 +19,8 @@ STIFF = 5000
 
 def main(links: int) -> None:
     start = time.perf_counter()
-    simulation = Simulation(compile_model(chain(links, horizontal=True)), frame_time=1 / 24, substeps=10 * -(-links // STIFF))
+    model = compile_model(chain(links, horizontal=True))
+    simulation = Simulation(model, frame_time=1 / 24, substeps=10 * -(-links // STIFF))
     built = time.perf_counter()
     for frame in simulation.run(FRAMES):
         if frame and time.perf_counter() - built > SECONDS:
