@@ -39,6 +39,7 @@ class Rows:
     recognises a row in the next step.
     """
 
+    every: LimitRows
     limits: LimitRows
     contacts: Contacts
     columns: np.ndarray
@@ -61,13 +62,13 @@ def gather(
     """The limits and contacts that a step of `h` seconds from joint coordinates `q` (nq,) with velocities `v` (nv,) may
     meet. `turning` (links, 6) are the links' bias accelerations."""
     model = world.model
-    limits = world.limits.rows(q)
-    limits = limits.select(limits.gap < NEAR - 2.0 * h * np.minimum(limits.rate(v), 0.0))
+    every = world.limits.rows(q)
+    limits = every.select(every.gap < NEAR - 2.0 * h * np.minimum(every.rate(v), 0.0))
     contacts = _contacts(world, kin, moving, h)
     m, k = len(limits), len(contacts)
     slots = len(model.columns.link)
     if not m + k:
-        return Rows(limits, contacts, np.zeros((slots, 0)), np.zeros((0, 3, 6)), np.zeros(0), limits.key)
+        return Rows(every, limits, contacts, np.zeros((slots, 0)), np.zeros((0, 3, 6)), np.zeros(0), limits.key)
     columns = np.zeros((slots + 1, m + 3 * k))
     if m:
         # what a limit does not need of its three freedoms lands in a row of its own
@@ -84,7 +85,7 @@ def gather(
     # overlaps part by velocity, slowly; passed limits are restored by the step
     bound[m:] += np.clip(-RECOVERY * gap[m:] / h, 0.0, world.slow())
     key = (3 * contacts.key[:, None] + np.arange(3)).reshape(-1) + len(world.limits)
-    return Rows(limits, contacts, columns, wrenches, bound, np.concatenate((limits.key, key)))
+    return Rows(every, limits, contacts, columns, wrenches, bound, np.concatenate((limits.key, key)))
 
 
 def _contacts(world: World, kin: Kinematics, moving: Motions, h: float) -> Contacts:

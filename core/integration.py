@@ -89,8 +89,8 @@ def _advance(world: World, state: State, h: float) -> tuple[State, bool]:
     q = model.coordinates.integrate(q, v, 0.5 * h)
     touched = rows.contacts.link[impulses[len(rows.limits) :: 3] != 0]
     memory = Memory(smooth, rows.key, impulses, touched, len(rows.contacts), iterations)
-    reached = (rows.limits.gap + 0.5 * h * rows.limits.rate(v)).min(initial=0.0)
-    return State(q, v, state.time + h, memory), bool(reached < -0.5 * STRAY) or world.limits.hasty(v, h)
+    reached = (rows.every.gap + 0.5 * h * rows.every.rate(v)).min(initial=0.0)
+    return State(q, v, state.time + h, memory), bool(reached < -0.5 * STRAY) or rows.limits.fast(v, h)
 
 
 def rk4(model: Model, state: State, h: float, *, gravity: np.ndarray = GRAVITY) -> State:

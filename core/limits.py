@@ -81,7 +81,6 @@ class Limits:
         self.freedoms = np.full((len(self.key), 3), nv)
         self.freedoms[: 2 * p, 0] = np.tile(plain_v, 2)
         self.freedoms[2 * p :] = np.tile(ball_v, (3, 1))
-        self.limited = np.concatenate((plain_v, ball_v.reshape(-1)))
         self.constant_weights = np.zeros((len(self.key), 3))
         self.constant_weights[:p, 0], self.constant_weights[p : 2 * p, 0] = 1.0, -1.0
         self.constant_weights[self.twists, 1], self.constant_weights[self.untwists, 1] = 1.0, -1.0
@@ -129,10 +128,6 @@ class Limits:
         aside = twist * side / (cosine * cosine)
         weights[self.twists, 0], weights[self.twists, 2] = aside.imag, -aside.real
         weights[self.untwists, 0], weights[self.untwists, 2] = -aside.imag, aside.real
-
-    def hasty(self, v: np.ndarray, h: float) -> bool:
-        """Whether a limited joint turns or slides by more than its rows are sure to see in `h` seconds."""
-        return bool(np.abs(v.take(self.limited)).max(initial=0.0) * h > FAST)
 
     def bend(self, rows: LimitRows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
         """What the gaps of `rows` lose (m,) beyond their rates along the way that `v` (nv,) leads in `h` seconds: a

@@ -15,6 +15,8 @@ from .motion import Follower
 from .shape import Scenery
 from .spatial import cross
 
+_IDENTITY = np.eye(3)
+
 TAUT = 2.0
 """How many times the weight at rest the loads of a swinging chain are taken for."""
 
@@ -25,8 +27,9 @@ class World:
     drives aim at when `follow` is set.
 
     `reach` (slots,): the farthest point of each link's shapes from its origin, and `size` the largest of them [m].
-    `light` (nv,): what each freedom moves at least, its own link's inertia and armature. `carried` (slots, 3): in trees
-    that hang from the world, mass times place, in the link's frame, of what a link carries at its joints and itself;
+    `light` (nv,): what each freedom moves at least, its own link's inertia and armature. `carried` (slots,) and
+    `axis` (slots, 3): in trees that hang from the world, mass times place, in the link's frame, of what a link carries
+    at its joints and itself, as length and direction;
     `turning` (slots,): the links' own inertias against turning.
     """
 
@@ -40,6 +43,7 @@ class World:
     reach: np.ndarray = field(init=False)
     light: np.ndarray = field(init=False)
     carried: np.ndarray = field(init=False)
+    axis: np.ndarray = field(init=False)
     turning: np.ndarray = field(init=False)
     size: float = field(init=False)
 
@@ -54,12 +58,14 @@ class World:
         set_once("collider", Collider(shapes, list(self.scenery)))
         set_once("limits", Limits(self.model))
         set_once("reach", reach)
-        set_once("carried", self._carried())
+        carried, axis = self._carried()
+        set_once("carried", carried)
+        set_once("axis", axis)
         set_once("turning", 0.5 * np.trace(self.model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300)
         set_once("light", self.model.own_inertia() + self.model.armature)
         set_once("size", float(reach.max(initial=0.0)) or 1.0)
 
-    def _carried(self) -> np.ndarray:
+    def _carried(self) -> tuple[np.ndarray, np.ndarray]:
         model = self.model
         below = model.mass.copy()
         result = model.mass[:, None] * model.center
@@ -68,9 +74,11 @@ class World:
                 below[p] += below[i]
                 result[p] += below[i] * model.placement[i, :3, 3]
         result[model.coordinates.kinds[model.trees] == "free"] = 0.0
-        slots = np.zeros((model.assembly.links, 3))
-        slots[model.assembly.slot] = result
-        return slots
+        length = np.zeros(model.assembly.links)
+        axis = np.zeros((model.assembly.links, 3))
+        length[model.assembly.slot] = np.sqrt((result * result).sum(-1))
+        axis[model.assembly.slot] = result
+        return length, axis / np.maximum(length, 1e-300)[:, None]
 
     def taut(self, kin: Kinematics, h: float) -> Kinematics:
         """The kinematics with the inertia that makes a step implicit in the loads that links carry.
@@ -81,15 +89,12 @@ class World:
         """
         if not self.carried.any():
             return kin
-        arm = (kin.poses[:-1, :3, :3] @ self.carried[:, :, None])[:, :, 0]
-        length = np.sqrt((arm * arm).sum(-1))
-        pull = np.maximum(arm @ self.gravity, 0.0)
-        along = arm / np.maximum(length, 1e-300)[:, None]
-        added = 0.25 * h * h * pull
+        along = (kin.poses[:-1, :3, :3] @ self.axis[:, :, None])[:, :, 0]
+        added = np.maximum(along @ (0.25 * h * h * self.gravity), 0.0) * self.carried
         # no more than stability needs: where the step is short for the load, next to nothing
         added *= TAUT * added / (added + self.turning)
         inertia = kin.inertia.copy()
-        inertia[:, :3, :3] += added[:, None, None] * (np.eye(3) - along[:, :, None] * along[:, None, :])
+        inertia[:, :3, :3] += added[:, None, None] * (_IDENTITY - along[:, :, None] * along[:, None, :])
         return replace(kin, inertia=inertia)
 
     def speeds(self, kin: Kinematics, moving: Motions) -> np.ndarray:
