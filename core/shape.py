@@ -51,6 +51,12 @@ class Plane(Surface):
     point: np.ndarray = field(default_factory=lambda: np.zeros(3))
     normal: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
 
+    def __post_init__(self) -> None:
+        length = float(np.linalg.norm(self.normal))
+        if not (np.isfinite(length) and length > 0 and np.isfinite(self.point).all()):
+            raise ValueError(f"a plane with normal {self.normal} has no side; give a finite direction")
+        object.__setattr__(self, "normal", np.asarray(self.normal, dtype=float) / length)
+
 
 @dataclass(frozen=True)
 class Box(Surface):
@@ -59,6 +65,10 @@ class Box(Surface):
     center: np.ndarray
     half: np.ndarray
     rotation: np.ndarray = field(default_factory=lambda: np.eye(3))
+
+    def __post_init__(self) -> None:
+        if not ((np.asarray(self.half) >= 0).all() and np.isfinite(self.half).all() and np.isfinite(self.center).all()):
+            raise ValueError(f"a box of half extents {self.half} around {self.center} is no box; give finite extents")
 
 
 Shape = Sphere | Capsule

@@ -20,10 +20,15 @@ from .threads import one_blas_thread
 from .trajectory import Trajectory
 from .world import World
 
-TURN, LONGEST, SHORTEST = 0.2, 1 / 72, 1 / 480
+TURN, LONGEST, SHORTEST = 0.2, 1 / 72, 1 / 2400
 """Bounds of automatic steps: the most that a link turns in one [rad], and their length [s]."""
-HASTE = 2.0
-"""A frame that ends needing more than so many times its steps is taken again."""
+HASTE, GAIN = 2.0, 5e-4
+"""A frame that ends needing more than so many times its steps is taken again, and one that gains so much energy, as a
+share of weight times size and motion."""
+EXPLOSION = 100.0
+"""A gain of energy in one frame, in the same terms, that is no error of integration any more."""
+ENERGY = 6
+"""Where a frame's record has its energy."""
 STILL = 0.01
 """Slower than this times `World.slow` looks still;"""
 REST_TIME = 0.5
@@ -39,8 +44,8 @@ class Simulation:
 
     `frame_time` [s] is divided into `substeps` equal steps, or, where that is None, into as many as the motion of each
     frame needs: no link turns by more than TURN in one, none is longer than LONGEST. Links marked keyed follow
-    `motion`; with `follow` the
-    joints' drives aim at its pose too. Raises ValueError for settings that cannot be simulated.
+    `motion`; with `follow` the joints' drives aim at its pose too. Raises ValueError for settings that cannot be
+    simulated.
     """
 
     def __init__(
@@ -57,7 +62,7 @@ class Simulation:
     ) -> None:
         if not (np.isfinite(frame_time) and frame_time > 0):
             raise ValueError(f"frame time is {frame_time}; give a positive number of seconds")
-        if substeps is not None and (int(substeps) != substeps or substeps < 1):
+        if substeps is not None and not (np.isfinite(substeps) and int(substeps) == substeps and substeps >= 1):
             raise ValueError(f"substeps is {substeps}; give a whole number of at least 1")
         if np.shape(gravity) != (3,) or not np.isfinite(gravity).all():
             raise ValueError(f"gravity is {gravity}; give three finite numbers [m/s²]")
@@ -68,11 +73,14 @@ class Simulation:
         self.world = World(model, tuple(scenery), np.asarray(gravity, dtype=float), follower, follow)
         if state is None:
             state = model.rest_state() if follower is None else State(follower.q[0], follower.target(0.0)[1])
+        if state.q.shape != (model.nq,) or state.v.shape != (model.nv,):
+            raise ValueError(f"the state has {state.q.size} coordinates, the model {model.nq}; make it from this model")
         self.state = state
         self.flight = Flight(model)
         self._frames: list[tuple] = []
         self._seconds: list[float] = []
-        self._still_frames = 0
+        self._still_frames, self._speed = 0, 0.0
+        self._driven = follow or bool(model.keyed.any())
         self._seen: tuple[State, Kinematics, Motions] | None = None
 
     def run(self, frames: int) -> Iterator[int]:
@@ -82,11 +90,11 @@ class Simulation:
         """
         if int(frames) != frames or frames < 1:
             raise ValueError(f"{frames} frames asked for; give a whole number of at least 1")
-        self._record()
-        self._needed = self._steps_for(self.state)
+        if not self._frames:
+            self._record()
         yield 0
         for frame in range(1, int(frames)):
-            if self._still_frames * self.frame_time > REST_TIME:
+            if self._still_frames > max(2.0, REST_TIME / self.frame_time):
                 self.state = State(self.state.q, np.zeros(self.model.nv), self.state.time + self.frame_time)
                 self._frames.append((self.state.q, self.state.v, *self._frames[-1][2:-1], 0))
             else:
@@ -95,16 +103,13 @@ class Simulation:
             yield frame
 
     def _frame(self, frame: int) -> None:
-        substeps = self.substeps or self._needed
+        substeps = self.substeps or self._steps_for(self.state)
         state, touched = self._steps(substeps)
-        if self.substeps is None:
-            self._needed = self._steps_for(state)
-            most = math.ceil(self.frame_time / SHORTEST - 1e-9)
-            while substeps < most and self._needed > HASTE * substeps:
-                # the motion became faster than its steps were chosen for: the frame is taken again
-                substeps = min(max(self._needed, 2 * substeps), most)
-                state, touched = self._steps(substeps)
-                self._needed = self._steps_for(state)
+        most = math.ceil(self.frame_time / SHORTEST - 1e-9)
+        while self.substeps is None and substeps < most and self._hurried(state, substeps):
+            # the motion became faster than its steps were chosen for: the frame is taken again
+            substeps = min(max(self._steps_for(state), 2 * substeps), most)
+            state, touched = self._steps(substeps)
         self._check(state, frame)
         self.state = self.flight.keep(self.state, state, touched, self.world.gravity)
         self._record(substeps)
@@ -120,6 +125,23 @@ class Simulation:
             if not _finite(state):
                 break
         return state, np.concatenate(touched)
+
+    def _hurried(self, state: State, substeps: int) -> bool:
+        """Whether a frame that led to `state` in so many steps shows that they were too long."""
+        if not _finite(state) or self._steps_for(state) > HASTE * substeps:
+            return True
+        return self._rise(state) > GAIN * self._scale()
+
+    def _scale(self) -> float:
+        """An energy [J] to measure gains by: weight times size, and something of the motion's."""
+        world = self.world
+        return float(self.model.mass.sum() * (np.abs(world.gravity).max() * world.size + 0.1 * self._speed**2))
+
+    def _rise(self, state: State) -> float:
+        """The energy [J] that an undriven model has gained since the last frame."""
+        if self._driven:
+            return 0.0
+        return total_energy(self.model, *self._look(state), state, self.world.gravity) - self._frames[-1][ENERGY]
 
     def _steps_for(self, state: State) -> int:
         """How many steps a frame takes at the speed of `state`."""
@@ -138,6 +160,10 @@ class Simulation:
 
     def _check(self, state: State, frame: int) -> None:
         if _finite(state):
+            if self._rise(state) > EXPLOSION * self._scale():
+                raise SimulationError(
+                    f"the motion explodes at frame {frame}; use more substeps or damping, or look for extreme masses"
+                )
             return
         c = self.model.coordinates
         bad = [
@@ -163,9 +189,11 @@ class Simulation:
             total_energy(self.model, kin, moving, state, world.gravity),
             substeps,
         ))  # fmt: skip
-        driven = world.follow or self.model.keyed.any()
-        still = not driven and world.speeds(kin, moving).max() < STILL * world.slow()
-        self._still_frames = self._still_frames + 1 if still else 0
+        speed, slow = world.speeds(kin, moving).max(initial=0.0), world.slow()
+        # what topples begins slowly, but faster with every frame
+        still = speed < STILL * slow and (speed <= self._speed or speed < 1e-3 * STILL * slow)
+        self._still_frames = self._still_frames + 1 if still and state.memory is not None and not self._driven else 0
+        self._speed = speed
 
     @property
     def trajectory(self) -> Trajectory:

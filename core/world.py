@@ -26,11 +26,11 @@ class World:
     """A model, scenery, gravity (3,) [m/s²] and a source motion, whose keyed links are followed, and whose pose the
     drives aim at when `follow` is set.
 
-    `reach` (slots,): the farthest point of each link's shapes from its origin, and `size` the largest of them [m].
-    `light` (nv,): what each freedom moves at least, its own link's inertia and armature. `carried` (slots,) and
-    `axis` (slots, 3): in trees that hang from the world, mass times place, in the link's frame, of what a link carries
-    at its joints and itself, as length and direction;
-    `turning` (slots,): the links' own inertias against turning.
+    `reach` (slots,): the farthest point of each link's shapes, or its center of mass, from its origin, and `size` the
+    largest of them [m]. `light` (nv,): what each freedom moves at least, its own link's inertia and armature. `carried`
+    (slots,) and `axis` (slots, 3): in trees that hang from the world, mass times place, in the link's frame, of what a
+    link carries at its joints and itself, as length and direction; `turning` (slots,): the links' own inertias against
+    turning.
     """
 
     model: Model
@@ -52,7 +52,9 @@ class World:
         shapes: list[list] = [[] for _ in range(a.links)]
         for slot, own in zip(a.slot.tolist(), self.model.shapes):
             shapes[slot] = list(own)
-        reach = np.array([max((shape.reach for shape in own), default=0.0) for own in shapes])
+        reach = np.zeros(a.links)
+        reach[a.slot] = np.sqrt((self.model.center**2).sum(-1))
+        reach = np.maximum(reach, [max((shape.reach for shape in own), default=0.0) for own in shapes])
         set_once = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         set_once("gravity", np.asarray(self.gravity, dtype=float))
         set_once("collider", Collider(shapes, list(self.scenery)))
