@@ -21,6 +21,8 @@ SAME_PLACE = 1e-6
 PATHS = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}
 """Where a rotation mode keeps its numbers; every other mode is an Euler order."""
 
+CHANNELS = ("location", "scale", "rotation_euler", *PATHS.values())
+
 
 @dataclass
 class Track:
@@ -171,8 +173,7 @@ def bone_path(name: str, channel: str) -> str:
 
 def _clear(holder, names: list[str]) -> set[str]:
     """Removes the curves that move these bones; returns the paths that had some."""
-    channels = ("location", "scale", "rotation_euler", *PATHS.values())
-    paths = {bone_path(name, channel) for name in names for channel in channels}
+    paths = {bone_path(name, channel) for name in names for channel in CHANNELS}
     curves = [curve for curve in holder.fcurves if curve.data_path in paths]
     removed = {curve.data_path for curve in curves}
     for curve in curves:

@@ -21,6 +21,9 @@ from .take import take
 BAD_INPUT, NOT_OK = 2, 1
 """Exit codes: what was asked for cannot be done; or it was done, and a promise of the report is broken."""
 
+LAST_FRAME = 1048574
+"""Blender goes no further, in both directions."""
+
 
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
@@ -68,11 +71,13 @@ def _frames(text: str) -> tuple[int, int]:
         raise argparse.ArgumentTypeError(f"{text!r} is not a range of whole frames; write it as 1:120") from None
     if not separator or frames[1] <= frames[0]:
         raise argparse.ArgumentTypeError(f"{text!r} ends before it has begun; the last frame must come after the first")
+    if max(map(abs, frames)) > LAST_FRAME:
+        raise argparse.ArgumentTypeError(f"{text!r} leaves Blender's frames, -{LAST_FRAME} to {LAST_FRAME}")
     return frames
 
 
 def _substeps(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= 1000:
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000")
     return int(text)
 
@@ -148,6 +153,8 @@ def _followed(steps) -> Report:
 
 
 def _check_writable(path: Path) -> None:
+    if path.is_dir():
+        raise ConversionError(f"{path}: is a folder; name a file in it")
     try:
         handle, probe = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:

@@ -7,25 +7,33 @@ import bpy
 SLOTTED = bpy.app.version >= (4, 4, 0)
 """Actions keep their curves in slots, layers, strips and channelbags; Action.fcurves is gone from 5.0 on."""
 
+NO_SLOT = "none"
+"""Stands for an action that plays through no slot; an empty string is what files from before slots have."""
+
 
 def slot_identifier(owner) -> str:
     """Which slot of its action plays on an object, for `assign_action`; empty before slots existed."""
     animation = owner.animation_data
-    return animation.action_slot.identifier if SLOTTED and animation and animation.action_slot else ""
+    if not SLOTTED or not animation or not animation.action:
+        return ""
+    return animation.action_slot.identifier if animation.action_slot else NO_SLOT
 
 
-def assign_action(owner, action, identifier: str) -> None:
+def assign_action(owner, action, identifier: str, *, exact: bool = False) -> None:
     """Makes `action` (or None) play on an object through the slot with that identifier, or the first that suits.
 
-    Raises RuntimeError if the object would not play it: an action without its slot moves nothing.
+    With `exact` through no other slot, if need be through none, as it was before. Without, raises RuntimeError if the
+    object would not play it: an action without its slot moves nothing.
     """
     animation = owner.animation_data or owner.animation_data_create()
     animation.action = action
     if action is None or not SLOTTED:
         return
     suitable = list(animation.action_suitable_slots)
-    slot = next((slot for slot in suitable if slot.identifier == identifier), suitable[0] if suitable else None)
-    if slot is None:
+    slot = next((slot for slot in suitable if slot.identifier == identifier), None)
+    if slot is None and suitable and not (exact and identifier):
+        slot = suitable[0]
+    if slot is None and not exact:
         raise RuntimeError(f"action {action.name!r} has no slot that {owner.name!r} can play")
     animation.action_slot = slot
 

@@ -16,11 +16,12 @@ from .source import Source, evaluated_poses
 @dataclass(frozen=True)
 class Fidelity:
     """Largest differences over all frames and bones: place [m], turn [deg], and how far a bone's joint is from where
-    its parent carries it [m]."""
+    its parent carries it [m]; and the largest coordinate [m] of a bone in the world or from the armature's origin."""
 
     error_m: float
     error_deg: float
     separation_m: float
+    reach_m: float
 
 
 def measure(armature, character: Character, source: Source, poses: np.ndarray) -> Iterator[float]:
@@ -33,7 +34,7 @@ def measure(armature, character: Character, source: Source, poses: np.ndarray) -
     parents = [number[links[i].parent] for i in jointed]
     keyed = np.array([links[i].keyed for i in jointed], dtype=bool)
     held = _anchors(source.at(source.start)[0], character.bones, parents, jointed)
-    worst = np.zeros(3)
+    worst = np.zeros(4)
     try:
         for i, expected in enumerate(poses):
             scene.frame_set(source.start + i)
@@ -47,7 +48,9 @@ def measure(armature, character: Character, source: Source, poses: np.ndarray) -
             moving = _anchors(source.at(source.start + i)[0], character.bones, parents, jointed)
             anchors = np.where(keyed[:, None, None], moving, held)
             apart = np.linalg.norm((bones[parents] @ anchors)[:, :3, 0] - bones[jointed, :3, 3], axis=1)
-            worst = np.maximum(worst, [place, turn, apart.max(initial=0.0)])
+            heads = bones[:, :3, 3]
+            reach = np.abs([heads, heads - world[:3, 3]]).max()
+            worst = np.maximum(worst, [place, turn, apart.max(initial=0.0), reach])
             yield (i + 1) / len(poses)
     finally:
         scene.frame_set(current, subframe=subframe)

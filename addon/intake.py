@@ -33,6 +33,8 @@ def open_input(path: Path) -> list[RigWarning]:
     """Replaces what is in memory by a file's content. Raises ConversionError where that cannot be done."""
     path = path.resolve()
     kind = path.suffix.lower()
+    if path.is_dir():
+        raise ConversionError(f"{path}: is a folder; name a file in it")
     if kind not in KINDS:
         raise ConversionError(f"{path}: files of this kind are not read; give one of {', '.join(KINDS)}")
     if not path.is_file():
@@ -44,7 +46,8 @@ def open_input(path: Path) -> list[RigWarning]:
         bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
         _import(path, kind)
     except (RuntimeError, OSError, ValueError, KeyError, IndexError, UnicodeDecodeError) as error:
-        reason = str(error).strip().splitlines()
+        # operators end with where they were called from
+        reason = [line for line in str(error).strip().splitlines() if not line.startswith("Location:")]
         raise ConversionError(
             f"{path}: cannot be read ({reason[-1] if reason else type(error).__name__}); export it again"
         ) from error
@@ -53,11 +56,22 @@ def open_input(path: Path) -> list[RigWarning]:
 
 def _import(path: Path, kind: str) -> None:
     if kind == ".bvh":
+        _check_bvh(path)
         bpy.ops.import_anim.bvh(filepath=str(path), update_scene_fps=True, update_scene_duration=True)
     elif kind == ".fbx":
         compat.import_fbx(str(path))
     else:
         bpy.ops.import_scene.gltf(filepath=str(path))
+
+
+def _check_bvh(path: Path) -> None:
+    """Raises ValueError for what Blender's importer cannot parse: its operator would print a traceback first."""
+    from io_anim_bvh.import_bvh import read_bvh
+
+    try:
+        read_bvh(bpy.context, str(path))
+    except Exception as error:
+        raise ValueError(str(error)) from error
 
 
 def _scaled(*, capture: bool) -> list[RigWarning]:

@@ -98,6 +98,9 @@ class ARMATURE_DYNAMICS_PG_armature(bpy.types.PropertyGroup):
         type=bpy.types.Action, name="Source Action", description="The action that played before physics"
     )
     source_slot: StringProperty(name="Source Slot", description="The slot of the source action that played")
+    source_animated: BoolProperty(
+        name="Source Animated", description="Whether there was animation data before physics", default=True
+    )
     action: PointerProperty(type=bpy.types.Action, name="Dynamics Action", description="The action that physics wrote")
     summary: StringProperty(name="Result", description="What the last simulation measured")
     warnings: StringProperty(name="Warnings", description="What the last simulation had to say, one warning a line")
@@ -115,6 +118,9 @@ class ARMATURE_DYNAMICS_PG_bone(bpy.types.PropertyGroup):
             (IGNORED, "Ignored", "It is carried along by the next bone upwards that is not ignored"),
         ),
         default=IGNORED,
+    )
+    source_mode: StringProperty(
+        name="Source Mode", description="Rotation mode before physics; empty where nothing was recorded"
     )
     source_location: FloatVectorProperty(
         name="Source Location", description="Location before physics [armature units]", size=3

@@ -21,6 +21,8 @@ PENETRATION = 0.01
 ENERGY = 1e-3
 """Part of mass · gravity · height."""
 PROMISED_HEIGHT = 2.0
+ROUNDINGS = 4
+"""Places far from the origin are allowed so many roundings of Blender's single precision."""
 
 
 @dataclass
@@ -44,15 +46,19 @@ class Report:
     energy_gain_max_J: float
     warnings: list[RigWarning] = field(default_factory=list)
     ok: bool = True
+    automatic: bool = False
+    """Whether `substeps` is the most that a frame took; only for people."""
 
     def as_dict(self) -> dict:
-        return asdict(self)
+        values = asdict(self)
+        del values["automatic"]
+        return values
 
     def lines(self) -> list[str]:
         """A few short lines for people."""
         return [
             f"{self.bodies} bodies, {self.dofs} freedoms",
-            f"{self.frames} frames of {self.substeps} steps",
+            f"{self.frames} frames of {'up to ' if self.automatic else ''}{self.substeps} steps",
             f"{self.seconds['total']:.2f} s, {self.ms_per_step['median']:.2f} ms a step",
             f"Joints apart by {1e3 * self.joint_separation_max_m:.1e} mm",
             f"Bake exact to {1e3 * self.bake_error_max_m:.1e} mm, {self.bake_error_max_deg:.1e}°",
@@ -68,13 +74,20 @@ class Report:
         others = (warning for warning in self.warnings if not warning.code.startswith("welded_"))
         return [": ".join(part for part in (warning.bone, warning.message) if part) for warning in others] + lines
 
-    def judge(self, height: float, weight: float, driven: bool) -> None:
-        """Adds a warning for each broken promise, and sets `ok`. `height` [m], `weight` [N]; a `driven` character may
-        gain energy."""
+    def judge(self, height: float, weight: float, reach: float, driven: bool) -> None:
+        """Adds a warning for each broken promise, and sets `ok`. `height` [m], `weight` [N], `reach` the largest
+        coordinate [m]; a `driven` character may gain energy."""
         size = max(1.0, height / PROMISED_HEIGHT)
+        rounding = ROUNDINGS * float(np.spacing(np.float32(reach)))
         promises = [
-            ("joints_apart", self.joint_separation_max_m, SEPARATION * size, "m", "joints are apart"),
-            ("bake_error", self.bake_error_max_m, ERROR * size, "m", "the rig does not reach the simulated place"),
+            ("joints_apart", self.joint_separation_max_m, max(SEPARATION * size, rounding), "m", "joints are apart"),
+            (
+                "bake_error",
+                self.bake_error_max_m,
+                max(ERROR * size, rounding),
+                "m",
+                "the rig does not reach the simulated place",
+            ),
             ("bake_error", self.bake_error_max_deg, ERROR_DEG, "°", "the rig does not reach the simulated turn"),
             ("penetration", self.penetration_max_m, PENETRATION * height, "m", "the character sinks into the scenery"),
             ("limit", self.limit_violation_max_deg, LIMIT_DEG, "°", "joints exceed their limits"),

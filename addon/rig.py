@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import bpy
 import numpy as np
 
 UNEVEN_SCALE = 1e-3
@@ -98,6 +99,19 @@ def check_scale(name: str, world: np.ndarray) -> None:
         )
 
 
+def _is_hidden(armature) -> bool:
+    """Whether it is kept from being evaluated; the eye in the outliner does not do that."""
+    # asked first because it brings the view layer up to date
+    graph = bpy.context.evaluated_depsgraph_get()
+    # a visible skin brings a hidden armature into the dependency graph, but not its animation
+    return (
+        not armature.evaluated_get(graph).is_evaluated
+        or armature.hide_viewport
+        or armature.name not in bpy.context.view_layer.objects
+        or all(collection.hide_viewport for collection in armature.users_collection)
+    )
+
+
 def read_rig(armature, world: np.ndarray | None = None) -> Rig:
     """The snapshot of an armature object, standing at `world` (4, 4) or where it is now; ConversionError when there is
     nothing that could be simulated."""
@@ -121,6 +135,8 @@ def read_rig(armature, world: np.ndarray | None = None) -> Rig:
         raise ConversionError(
             f"armature {armature.name!r} shows its rest position; switch to Pose Position in its data properties"
         )
+    if _is_hidden(armature):
+        raise ConversionError(f"armature {armature.name!r} is hidden, so Blender does not evaluate it; show it")
     world = np.array(armature.matrix_world, dtype=float) if world is None else world
     check_scale(armature.name, world)
     index = {bone.name: i for i, bone in enumerate(bones)}

@@ -9,7 +9,7 @@ from functools import cached_property
 import bpy
 import numpy as np
 
-from .rig import ConversionError, Rig, check_scale, rigid
+from .rig import UNEVEN_SCALE, ConversionError, Rig, check_scale, rigid
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,12 @@ def evaluated_poses(armature, rig: Rig) -> tuple[np.ndarray, np.ndarray]:
 def _check(rig: Rig, poses: np.ndarray, worlds: np.ndarray) -> None:
     for world in worlds:
         check_scale(rig.armature, world)
+    scales = np.linalg.norm(worlds[:, :3, :3], axis=1).mean(axis=1)
+    if np.ptp(scales) > UNEVEN_SCALE * scales.max():
+        raise ConversionError(
+            f"armature {rig.armature!r}: its scale changes from frame to frame ({scales.min():.4g} to "
+            f"{scales.max():.4g}); remove the animation of its scale"
+        )
     broken = ~np.isfinite(poses).all(axis=(0, 2, 3))
     if broken.any():
         raise ConversionError(
@@ -106,3 +112,8 @@ def _check(rig: Rig, poses: np.ndarray, worlds: np.ndarray) -> None:
     flat = np.linalg.norm(poses[..., :3, :3], axis=-2).min(axis=(0, 2)) < 1e-9
     if flat.any():
         raise ConversionError(f"bone {rig.names[int(np.argmax(flat))]!r}: it is scaled to zero; clear its scale")
+    mirrored = (np.linalg.det(poses[..., :3, :3]) < 0).any(axis=0)
+    if mirrored.any():
+        raise ConversionError(
+            f"bone {rig.names[int(np.argmax(mirrored))]!r}: it is mirrored by a negative scale; make its scale positive"
+        )

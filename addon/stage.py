@@ -15,11 +15,11 @@ SOURCE, SIMULATED, KEPT = "SOURCE", "SIMULATED", "KEPT"
 
 @dataclass(frozen=True)
 class Played:
-    """What an armature played at some moment, by names: the action and its slot, each bone's channels, and the
-    constraints that were turned off for it."""
+    """What an armature played at some moment, by names: the action (with its library) and its slot, each bone's
+    rotation mode and channels, and the constraints that were turned off for it."""
 
     animated: bool
-    action: str
+    action: tuple[str, str | None]
     slot: str
     channels: dict[str, tuple]
     muted: dict[str, str]
@@ -27,11 +27,16 @@ class Played:
 
 def record(armature) -> Played:
     animation = armature.animation_data
+    action = animation.action if animation else None
     return Played(
         animation is not None,
-        animation.action.name if animation and animation.action else "",
+        # a linked action may have a local namesake
+        (action.name, action.library.filepath if action.library else None) if action else ("", None),
         compat.slot_identifier(armature),
-        {bone.name: (tuple(bone.location), _rotation(bone), tuple(bone.scale)) for bone in armature.pose.bones},
+        {
+            bone.name: (bone.rotation_mode, tuple(bone.location), _rotation(bone), tuple(bone.scale))
+            for bone in armature.pose.bones
+        },
         {bone.name: bone.armature_dynamics.muted for bone in armature.pose.bones},
     )
 
@@ -39,13 +44,13 @@ def record(armature) -> Played:
 def restore(armature, played: Played) -> None:
     """Plays again what was recorded."""
     if played.animated:
-        compat.assign_action(armature, bpy.data.actions.get(played.action), played.slot)
+        compat.assign_action(armature, bpy.data.actions.get(played.action), played.slot, exact=True)
     else:
         armature.animation_data_clear()
     for bone in armature.pose.bones:
         _unmute(bone)
         _mute(bone, played.muted[bone.name].splitlines())
-        bone.location, rotation, bone.scale = played.channels[bone.name]
+        bone.rotation_mode, bone.location, rotation, bone.scale = played.channels[bone.name]
         _set_rotation(bone, rotation)
     _refresh()
 
@@ -55,11 +60,13 @@ def play_source(armature) -> None:
     settings = armature.armature_dynamics
     if settings.state == SOURCE:
         return
-    compat.assign_action(armature, settings.source_action, settings.source_slot)
+    compat.assign_action(armature, settings.source_action, settings.source_slot, exact=True)
     for bone in armature.pose.bones:
         own = bone.armature_dynamics
         _unmute(bone)
-        bone.location, bone.scale = own.source_location, own.source_scale
+        if not own.source_mode:  # the bone was added since
+            continue
+        bone.rotation_mode, bone.location, bone.scale = own.source_mode, own.source_location, own.source_scale
         _set_rotation(bone, tuple(own.source_rotation))
     _refresh()
 
@@ -69,12 +76,14 @@ def set_simulated(armature, before: Played, action) -> None:
     settings = armature.armature_dynamics
     if settings.state == SOURCE:
         settings.source_action = bpy.data.actions.get(before.action)
-        settings.source_slot = before.slot
-        for bone in armature.pose.bones:
-            own = bone.armature_dynamics
-            own.source_location, own.source_rotation, own.source_scale = before.channels[bone.name]
+        settings.source_slot, settings.source_animated = before.slot, before.animated
     elif settings.state == SIMULATED:
         _remove_take(settings)
+    for bone in armature.pose.bones:
+        own = bone.armature_dynamics
+        # an earlier take did not know the bones that were added since
+        if settings.state == SOURCE or not own.source_mode:
+            own.source_mode, own.source_location, own.source_rotation, own.source_scale = before.channels[bone.name]
     settings.action, settings.state = action, SIMULATED
 
 
@@ -90,7 +99,8 @@ def keep(armature) -> None:
 def restore_source(armature) -> None:
     """Plays the source again; the take's action stays in the file."""
     play_source(armature)
-    armature.armature_dynamics.state = SOURCE
+    settings = armature.armature_dynamics
+    settings.source_action, settings.state = None, SOURCE  # a pointer left here would keep the action in the file
 
 
 def discard(armature) -> None:
@@ -98,6 +108,9 @@ def discard(armature) -> None:
     settings = armature.armature_dynamics
     restore_source(armature)
     _remove_take(settings)
+    animation = armature.animation_data
+    if animation and not (settings.source_animated or animation.action or animation.nla_tracks or animation.drivers):
+        armature.animation_data_clear()
     settings.summary = settings.warnings = ""
 
 

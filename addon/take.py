@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core import Motion, Simulation, SimulationError, compile_model
 from . import scenery, stage
-from .bake import bake
+from .bake import CHANNELS, bake, bone_path
 from .convert import Character, Options, convert
 from .fidelity import measure
 from .report import Report, measured
@@ -45,6 +45,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
             f"frames {settings.frame_start} to {settings.frame_end} are not a range; the end must come after the start"
         )
     rig = read_rig(armature)
+    _check_blending(armature)
     before = stage.record(armature)
     action, done = None, False
     try:
@@ -53,6 +54,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
         rig = read_rig(armature, source.at(source.start)[1])
         character = convert(armature, rig, source, roles(armature), options(armature))
         character.warnings.extend(_constraint_warnings(armature, character))
+        character.warnings.extend(_driver_warnings(armature, character))
         simulation = _simulation(armature, character, source)
         clock.append(time.perf_counter())
         frames = settings.frame_end - settings.frame_start + 1
@@ -81,10 +83,11 @@ def take(armature) -> Iterator[tuple[str, float]]:
         seconds={**seconds, "total": time.perf_counter() - clock[0]},
         joint_separation_max_m=fidelity.separation_m, bake_error_max_m=fidelity.error_m,
         bake_error_max_deg=fidelity.error_deg, warnings=character.warnings, ok=len(trajectory) == frames,
-        **measured(trajectory),
+        automatic=not settings.substeps, **measured(trajectory),
     )  # fmt: skip
     weight = float(simulation.model.mass.sum()) * float(np.linalg.norm(gravity()))
-    report.judge(character.height, weight, driven=settings.tone > 0 or bool(simulation.model.keyed.any()))
+    driven = settings.tone > 0 or bool(simulation.model.keyed.any())
+    report.judge(character.height, weight, fidelity.reach_m, driven)
     settings.summary, settings.warnings = "\n".join(report.lines()), "\n".join(report.news())
     return report
 
@@ -142,6 +145,29 @@ def _constraint_warnings(armature, character: Character) -> list[RigWarning]:
         for constraint in bone.constraints
         if not constraint.mute and constraint.influence > 0
     ]
+
+
+def _driver_warnings(armature, character: Character) -> list[RigWarning]:
+    drivers = armature.animation_data.drivers if armature.animation_data else ()
+    driven = {driver.data_path for driver in drivers if not driver.mute}
+    return [
+        RigWarning("driver", bone.name, f"its {channel} has a driver, which fights the keys; mute or remove it")
+        for bone in stage.simulated_bones(armature, character)
+        for channel in CHANNELS
+        if bone_path(bone.name, channel) in driven
+    ]
+
+
+def _check_blending(armature) -> None:
+    """Raises ConversionError where the take's action would be mixed with what NLA tracks play."""
+    animation = armature.animation_data
+    if not animation or not animation.use_nla or not animation.nla_tracks:
+        return
+    if animation.action_blend_type != "REPLACE" or animation.action_influence != 1.0:
+        raise ConversionError(
+            f"armature {armature.name!r}: its action is blended with its NLA tracks, which would change the keys; set "
+            "its blending to Replace and its influence to 1"
+        )
 
 
 def _simulation(armature, character: Character, source: Source) -> Simulation:

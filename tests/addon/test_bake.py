@@ -4,6 +4,7 @@ import bpy
 import numpy as np
 import pytest
 from armature_dynamics.addon import stage
+from armature_dynamics.addon.rig import ConversionError
 from mathutils import Euler
 from rigs import chain, curves, key, make_rig, simulate, values, world_heads
 
@@ -278,6 +279,51 @@ def test_a_moving_armature_object_is_accounted_for():
         armature.location = place
         armature.keyframe_insert("location", frame=frame)
     assert exact(simulate(armature, start=5, end=20))
+
+
+def test_far_from_the_origin_single_precision_counts():
+    """At a hundred metres Blender's own numbers are coarser than a micrometre."""
+    armature = chain(6, height=1.0)
+    armature.pose.bones["bone0"].location = (90, 70, 80)
+    key(armature, "bone1", "rotation_quaternion", {1: (1, 0, 0, 0), 10: (0.8, 0.6, 0, 0)})
+    key(armature, "bone2", "rotation_quaternion", {1: (1, 0, 0, 0), 10: (0.6, 0, 0, 0.8)})
+    report = simulate(armature, start=5, end=40, use_ground=False)
+    assert report.joint_separation_max_m > 1e-6
+    assert not [warning for warning in report.warnings if warning.code in ("joints_apart", "bake_error")]
+
+
+def test_an_animated_scale_of_the_armature_is_refused():
+    """Bodies do not grow."""
+    armature = chain(2)
+    for frame, scale in ((1, 1.0), (10, 1.5)):
+        armature.scale = (scale,) * 3
+        armature.keyframe_insert("scale", frame=frame)
+    with pytest.raises(ConversionError, match=r"'Rig': its scale changes.*remove"):
+        simulate(armature)
+
+
+def test_drivers_that_fight_are_reported():
+    """A driven channel ignores its keys."""
+    armature = chain(3, height=3.0)
+    armature.pose.bones["bone2"].driver_add("rotation_quaternion", 1)
+    assert [warning.bone for warning in simulate(armature).warnings if warning.code == "driver"] == ["bone2"]
+
+
+def test_blending_with_nla_tracks_is_refused():
+    """What is added to other tracks does not show what was keyed."""
+    armature = chain(2)
+    key(armature, "bone1", "rotation_quaternion", {1: (1, 0, 0, 0), 10: (0.8, 0.6, 0, 0)})
+    armature.animation_data.nla_tracks.new()
+    armature.animation_data.action_blend_type = "ADD"
+    with pytest.raises(ConversionError, match=r"'Rig': its action is blended.*Replace"):
+        simulate(armature)
+
+
+def test_automatic_substeps_are_worded_as_the_most():
+    """Frames take as many as they need; the number is that of the worst."""
+    armature = chain(2, height=1.0)
+    assert "up to" in simulate(armature).lines()[1]
+    assert simulate(armature, substeps=8).lines()[1] == "13 frames of 8 steps"
 
 
 def test_constraints_that_fight_are_reported_and_muted_reversibly():

@@ -66,6 +66,12 @@ BAD = [
     (["chain.blend", "--report", "chain.blend/r.json"], "its folder cannot be written"),
     (["chain.blend", "--out", "out.png"], "let its name end in .blend"),
     (["chain.blend", "--speed", "3"], "--speed"),
+    (["folder"], "folder: is a folder; name a file in it"),
+    (["chain.blend", "--out", "folder"], "folder: is a folder; name a file in it"),
+    (["chain.blend", "--report", "folder"], "folder: is a folder; name a file in it"),
+    (["broken.bvh"], "broken.bvh: cannot be read (This is not a BVH file)"),
+    (["chain.blend", "--substeps", "²"], "'²' is not a whole number"),
+    (["chain.blend", "--frames", "1:1048575"], "'1:1048575' leaves Blender's frames"),
     ([], "INPUT"),
 ]
 
@@ -77,11 +83,15 @@ def test_bad_input_is_one_line_and_code_two(saved, tmp_path, capfd, monkeypatch,
     (tmp_path / "notes.txt").write_text("no rig")
     (tmp_path / "broken.blend").write_bytes(b"BLENDER-v500 and then nothing")
     (tmp_path / "broken.glb").write_bytes(b"glTF\x02\x00\x00\x00")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    (tmp_path / "broken.bvh").write_text("no motion")
+    (tmp_path / "folder").mkdir()
+    before = {path.name: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()}
     assert command.run(arguments, "bake.py") == 2
-    ours = [row for row in capfd.readouterr().err.splitlines() if row.startswith("armature_dynamics: ")]
+    printed = capfd.readouterr()
+    ours = [row for row in printed.err.splitlines() if row.startswith("armature_dynamics: ")]
     assert len(ours) == 1 and line in ours[0]
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert "broken.bvh" not in arguments or "Traceback" not in printed.out + printed.err
+    assert {path.name: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 @pytest.mark.parametrize("kind", ["fbx", "bvh"])

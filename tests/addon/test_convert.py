@@ -208,6 +208,35 @@ def test_an_armature_that_cannot_move_now_is_refused():
     bpy.ops.object.mode_set(mode="OBJECT")
 
 
+@pytest.mark.parametrize("how", ["object", "collection", "layer"])
+def test_a_hidden_armature_is_refused(how):
+    """Blender does not evaluate it: every frame would show the same pose."""
+    armature = chain(2)
+    collection = bpy.data.collections.new("Hidden")
+    bpy.context.scene.collection.children.link(collection)
+    collection.objects.link(armature)
+    bpy.context.scene.collection.objects.unlink(armature)
+    skin = bpy.data.objects.new("Skin", bpy.data.meshes.new("Skin"))
+    bpy.context.scene.collection.objects.link(skin)
+    skin.modifiers.new("Armature", "ARMATURE").object = armature
+    armature.hide_set(True)
+    read_rig(armature)
+    armature.hide_set(False)
+    armature.hide_viewport = how == "object"
+    collection.hide_viewport = how == "collection"
+    bpy.context.view_layer.layer_collection.children["Hidden"].exclude = how == "layer"
+    with pytest.raises(ConversionError, match=r"'Rig' is hidden.*show it"):
+        read_rig(armature)
+
+
+def test_a_mirrored_bone_is_refused_by_name():
+    """No rotation mirrors: the bone would turn inside out."""
+    armature = chain(3)
+    armature.pose.bones["bone1"].scale = (-1, 1, 1)
+    with pytest.raises(ConversionError, match=r"'bone1': it is mirrored.*positive"):
+        character(armature)
+
+
 def test_a_linked_armature_is_refused(tmp_path):
     """Keys cannot be written to what is read-only; an override can."""
     chain(2, "Linked")

@@ -67,6 +67,63 @@ def test_restore_source_keeps_the_take(armature):
     assert taken.name in bpy.data.actions and taken.use_fake_user
 
 
+def test_an_action_without_a_slot_comes_back():
+    """A new action has no slot that plays: it is put back all the same, and so is one whose slot was not chosen."""
+    armature = chain(2, height=1.0)
+    armature.animation_data_create().action = bpy.data.actions.new("Empty")
+    before = snapshot(armature)
+    for _ in range(2):
+        bpy.ops.armature_dynamics.make_dynamic()
+        simulate(armature)
+        simulate(armature)
+        bpy.ops.armature_dynamics.discard()
+        assert snapshot(armature) == before
+        if compat.SLOTTED:
+            armature.animation_data.action.slots.new("OBJECT", "Unused")
+            armature.animation_data.action_slot = None
+            before = snapshot(armature)
+            assert before[3] == compat.NO_SLOT
+
+
+def test_bones_added_since_and_changed_modes_come_back(armature):
+    """What was not there before has nothing to go back to; numbers of another rotation mode would be another pose."""
+    simulate(armature)
+    armature.pose.bones["bone2"].rotation_mode = "XYZ"
+    bpy.ops.object.mode_set(mode="EDIT")
+    bone = armature.data.edit_bones.new("new")
+    bone.tail = (0, 0, 1)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.ops.armature_dynamics.discard()
+    assert tuple(armature.pose.bones["new"].scale) == (1, 1, 1)
+    assert tuple(armature.pose.bones["new"].rotation_quaternion) == (1, 0, 0, 0)
+    assert armature.pose.bones["bone2"].rotation_mode == "QUATERNION"
+    assert np.allclose(armature.pose.bones["bone2"].rotation_quaternion, (0.8, 0, 0, 0.6))
+
+
+def test_a_linked_action_comes_back_beside_its_namesake(tmp_path):
+    """Names are unique only within a library."""
+    library = tmp_path / "library.blend"
+    bpy.data.libraries.write(str(library), {bpy.data.actions.new("Walk")}, fake_user=True)
+    armature = chain(2, height=1.0)
+    bpy.data.actions["Walk"].use_fake_user = True
+    with bpy.data.libraries.load(str(library), link=True) as (_, data):
+        data.actions = ["Walk"]
+    armature.animation_data_create().action = data.actions[0]
+    simulate(armature)
+    bpy.ops.armature_dynamics.discard()
+    assert armature.animation_data.action == data.actions[0] and data.actions[0].library
+
+
+def test_discard_leaves_no_empty_animation_and_no_user(armature):
+    """A pointer to the source would keep it in the file for good."""
+    action = armature.animation_data.action if armature.animation_data else None
+    users = action.users if action else 0
+    simulate(armature)
+    bpy.ops.armature_dynamics.discard()
+    assert armature.armature_dynamics.source_action is None
+    assert action.users == users if action else armature.animation_data is None
+
+
 @pytest.mark.parametrize("work", ["sample", "simulate", "bake", "measure"])
 def test_a_take_that_is_stopped_leaves_nothing(armature, work):
     """Esc at any moment: no action, no keys, no moved playhead (design: keys are written in one go at the end)."""
