@@ -13,7 +13,8 @@ CORE = sorted((ROOT / "core").rglob("*.py"))
 ADDON = [ROOT / "__init__.py", *sorted((ROOT / "addon").rglob("*.py"))]
 SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
 COMMANDS = [path for path in sorted((ROOT / "scripts").glob("*.py")) if path.stem != "demo_scene"]
-BLENDER = {"bpy", "mathutils", "bpy_extras", "bl_math", "bmesh", "gpu", "gpu_extras", "blf", "rigify", "addon_utils"}
+BLENDER = {"bpy", "mathutils", "bpy_extras", "bl_math", "bmesh", "gpu", "gpu_extras", "blf", "addon_utils"}
+BLENDER |= {"rigify", "io_anim_bvh"}  # add-ons that every supported Blender brings along
 
 
 def name(path: Path) -> str:
