@@ -99,11 +99,15 @@ class Limits:
             self._balls(q, gap, weights)
         return LimitRows(gap, self.freedoms, weights, self.key)
 
+    def _turns(self, q: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The ball joints' quaternions as complex numbers w + iy and x + iz (b,), and these numbers' lengths."""
+        twist, side = q.take(self.ball_q).view(complex).T
+        return twist, side, np.maximum(np.abs(twist), POLE), np.maximum(np.abs(side), POLE)
+
     def _balls(self, q: np.ndarray, gap: np.ndarray, weights: np.ndarray) -> None:
         """Fills in the ball joints' limits. A vector (x, z) is the complex number x + iz; turning it about y
         multiplies it by a unit number."""
-        twist, side = q.take(self.ball_q).view(complex).T
-        cosine, sine = np.maximum(np.abs(twist), POLE), np.maximum(np.abs(side), POLE)
+        twist, side, cosine, sine = self._turns(q)
         untwist = twist.conj() / cosine
         direction = side * untwist / sine
         angle = 2.0 * np.arctan2(sine, cosine)
@@ -141,8 +145,7 @@ class Limits:
         """Joint coordinates like `q` (nq,) with every joint at its limit that is beyond it."""
         result = q.copy()
         result[self.plain_q] = np.clip(q.take(self.plain_q), self.plain_lower, self.plain_upper)
-        twist, side = q.take(self.ball_q).view(complex).T
-        cosine, sine = np.maximum(np.abs(twist), POLE), np.maximum(np.abs(side), POLE)
+        twist, side, cosine, sine = self._turns(q)
         swing = 2.0 * np.arctan2(sine, cosine) / sine * side * twist.conj() / cosine - self.middle
         plane = swing.view(float).reshape(-1, 2)
         level = plane / np.where(plane > 0, self.half_high, self.half_low)
