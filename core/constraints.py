@@ -93,9 +93,7 @@ def _contacts(world: World, kin: Kinematics, moving: Motions, h: float) -> Conta
     if not world.scenery:
         return Contacts.none()
     fall = h * np.abs(world.gravity).max()
-    return world.collider.contacts(
-        kin.poses[:-1], h * (1.5 * world.speeds(kin, moving) + 2.0 * fall) + 0.004 * world.size
-    )
+    return world.collider.contacts(kin.poses[:-1], h * (1.5 * world.speeds(kin, moving) + fall) + 0.004 * world.size)
 
 
 def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts) -> np.ndarray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .constraints import RECOVERY, gather, recall, resolve
+from .constraints import RECOVERY, Rows, gather, recall, resolve
 from .dynamics import GRAVITY, acceleration, respond
 from .kinematics import bias, kinematics, motions
 from .model import Model, State
@@ -21,7 +21,9 @@ from .world import World
 STRAY = 0.008
 """A step that passes a joint limit by more than this [rad or m] is taken again in halves,"""
 HALVINGS = 5
-"""and those again, so many times."""
+"""and those again, so many times;"""
+CORRECTIONS = 2
+"""but first its constraints are solved again so often."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,7 @@ def step(world: World, state: State, h: float, halvings: int = HALVINGS) -> Stat
     Limits enter a step as straight rows; where a fast joint leaves its curved range in spite of them, the step is taken
     again as two of half the length.
     """
-    after, doubtful = _advance(world, state, h)
-    if not doubtful:
-        return after
-    violation = world.limits.violation(after.q)
+    after, violation = _advance(world, state, h)
     if halvings == 0 or violation < STRAY or violation <= world.limits.violation(state.q):
         return _recovered(world, after) if violation > 0.0 else after
     middle = step(world, state, 0.5 * h, halvings - 1)
@@ -62,8 +61,8 @@ def _recovered(world: World, state: State) -> State:
     return replace(state, q=coordinates.integrate(state.q, back, RECOVERY))
 
 
-def _advance(world: World, state: State, h: float) -> tuple[State, bool]:
-    """The state after one step, and whether a joint moved so fast that it may have passed a limit."""
+def _advance(world: World, state: State, h: float) -> tuple[State, float]:
+    """The state after one step, and how far beyond its limit [rad or m] the worst joint is that may have passed it."""
     model, c = world.model, world.model.columns
     memory = state.memory
     middle = state.time + 0.5 * h
@@ -79,18 +78,33 @@ def _advance(world: World, state: State, h: float) -> tuple[State, bool]:
     forces = np.concatenate((natural[:, None], rows.columns), axis=1)
     answer = respond(model, world.taut(kin, h), resistance, forces, links, across)
     smooth = answer[c.slot_of, 0]
-    v = state.v + h * smooth
-    impulses, iterations = np.zeros(0), 0
-    if len(rows.key):
-        velocity = rows.velocity(model, kin, v, twist_after)
-        warm = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
-        impulses, iterations = resolve(world, rows, rows.columns.T @ answer[:, 1:], velocity, warm, h)
-        v = v + answer[c.slot_of, 1:] @ impulses
-    q = model.coordinates.integrate(q, v, 0.5 * h)
+    free = state.v + h * smooth
+    velocity = rows.velocity(model, kin, free, twist_after)
+    impulses = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
+    pushes = answer[:, 1:]
+    delassus, moves = rows.columns.T @ pushes, pushes[c.slot_of]
+    for attempt in range(CORRECTIONS + 1):
+        impulses, iterations = resolve(world, rows, delassus, velocity, impulses, h)
+        v = free + moves @ impulses
+        after = model.coordinates.integrate(q, v, 0.5 * h)
+        beyond = _beyond(world, rows, after, v, h)
+        violation = max(0.0, -beyond.min(initial=0.0))
+        if violation < STRAY or attempt == CORRECTIONS:
+            break
+        # a limit is met once more where the joint went, not only where it was expected to go
+        near = len(rows.limits)
+        rows.bound[:near] += np.maximum(-beyond[rows.limits.key], 0.0) / (0.5 * h)
     touched = rows.contacts.link[impulses[len(rows.limits) :: 3] != 0]
     memory = Memory(smooth, rows.key, impulses, touched, len(rows.contacts), iterations)
+    return State(after, v, state.time + h, memory), violation
+
+
+def _beyond(world: World, rows: Rows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
+    """The gaps of all limits where a step of `h` seconds ended, or none where it has certainly passed none."""
     reached = (rows.every.gap + 0.5 * h * rows.every.rate(v)).min(initial=0.0)
-    return State(q, v, state.time + h, memory), bool(reached < -0.5 * STRAY) or rows.limits.fast(v, h)
+    if reached < -0.5 * STRAY or rows.limits.fast(v, h):
+        return world.limits.rows(q).gap
+    return np.zeros(0)
 
 
 def rk4(model: Model, state: State, h: float, *, gravity: np.ndarray = GRAVITY) -> State:

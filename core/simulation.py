@@ -22,6 +22,9 @@ from .world import World
 
 TURN, LONGEST, SHORTEST = 0.2, 1 / 72, 1 / 2400
 """Bounds of automatic steps: the most that a link turns in one [rad], and their length [s]."""
+CALM, LEISURE = 0.5, 3.0
+"""What lies on something and is slower than CALM times `World.slow` takes steps longer than LONGEST in proportion, up
+to LEISURE times."""
 HASTE, GAIN = 2.0, 5e-4
 """A frame that ends needing more than so many times its steps is taken again, and one that gains so much energy, as a
 share of weight times size and motion."""
@@ -79,9 +82,9 @@ class Simulation:
         self.flight = Flight(model)
         self._frames: list[tuple] = []
         self._seconds: list[float] = []
-        self._still_frames, self._speed = 0, 0.0
+        self._speeds: list[float] = []
         self._driven = follow or bool(model.keyed.any())
-        self._seen: tuple[State, Kinematics, Motions] | None = None
+        self._seen: tuple[State, Kinematics, Motions, float] | None = None
 
     def run(self, frames: int) -> Iterator[int]:
         """Simulates, and yields each frame's index once it is reached; the start state is frame 0.
@@ -94,7 +97,7 @@ class Simulation:
             self._record()
         yield 0
         for frame in range(1, int(frames)):
-            if self._still_frames > max(2.0, REST_TIME / self.frame_time):
+            if self._at_rest():
                 self.state = State(self.state.q, np.zeros(self.model.nv), self.state.time + self.frame_time)
                 self._frames.append((self.state.q, self.state.v, *self._frames[-1][2:-1], 0))
             else:
@@ -135,27 +138,33 @@ class Simulation:
     def _scale(self) -> float:
         """An energy [J] to measure gains by: weight times size, and something of the motion's."""
         world = self.world
-        return float(self.model.mass.sum() * (np.abs(world.gravity).max() * world.size + 0.1 * self._speed**2))
+        return float(self.model.mass.sum() * (np.abs(world.gravity).max() * world.size + 0.1 * self._speeds[-1] ** 2))
 
     def _rise(self, state: State) -> float:
         """The energy [J] that an undriven model has gained since the last frame."""
         if self._driven:
             return 0.0
-        return total_energy(self.model, *self._look(state), state, self.world.gravity) - self._frames[-1][ENERGY]
+        return self._look(state)[2] - self._frames[-1][ENERGY]
 
     def _steps_for(self, state: State) -> int:
         """How many steps a frame takes at the speed of `state`."""
-        spin = np.inf
-        if _finite(state):
-            spin = np.sqrt((self._look(state)[1].links[:-1, :3] ** 2).sum(-1)).max()
-        return math.ceil(self.frame_time * min(max(spin / TURN, 1.0 / LONGEST), 1.0 / SHORTEST) - 1e-9)
+        if not _finite(state):
+            return math.ceil(self.frame_time / SHORTEST - 1e-9)
+        kin, moving, _ = self._look(state)
+        spin = np.sqrt((moving.links[:-1, :3] ** 2).sum(-1)).max()
+        longest = LONGEST
+        if state.memory is not None and state.memory.contacts:
+            speed = self.world.speeds(kin, moving).max() / self.world.slow()
+            longest *= min(max(CALM / max(speed, 1e-300), 1.0), LEISURE)
+        return math.ceil(self.frame_time * min(max(spin / TURN, 1.0 / longest), 1.0 / SHORTEST) - 1e-9)
 
-    def _look(self, state: State) -> tuple[Kinematics, Motions]:
-        """The kinematics of a state; the last ones are kept."""
+    def _look(self, state: State) -> tuple[Kinematics, Motions, float]:
+        """The kinematics of a state and its energy; the last ones are kept."""
         if self._seen is None or self._seen[0] is not state:
             given, twist, _, _ = self.world.keyed(state.time, 0.5 * self.frame_time)
             kin = kinematics(self.model, state.q, given)
-            self._seen = state, kin, motions(self.model, kin, state.v, twist)
+            moving = motions(self.model, kin, state.v, twist)
+            self._seen = state, kin, moving, total_energy(self.model, kin, moving, state, self.world.gravity)
         return self._seen[1:]
 
     def _check(self, state: State, frame: int) -> None:
@@ -179,21 +188,26 @@ class Simulation:
 
     def _record(self, substeps: int = 0) -> None:
         world, state = self.world, self.state
-        kin, moving = self._look(state)
+        kin, moving, energy = self._look(state)
         touching = world.collider.contacts(kin.poses[:-1], 0.0)
         self._frames.append((
             state.q, state.v, kin.poses[self.model.assembly.slot],
             0 if state.memory is None else state.memory.contacts,
             max(0.0, -touching.gap.min(initial=0.0)),
             world.limits.violation(state.q),
-            total_energy(self.model, kin, moving, state, world.gravity),
+            energy,
             substeps,
         ))  # fmt: skip
-        speed, slow = world.speeds(kin, moving).max(initial=0.0), world.slow()
-        # what topples begins slowly, but faster with every frame
-        still = speed < STILL * slow and (speed <= self._speed or speed < 1e-3 * STILL * slow)
-        self._still_frames = self._still_frames + 1 if still and state.memory is not None and not self._driven else 0
-        self._speed = speed
+        self._speeds.append(world.speeds(kin, moving).max(initial=0.0))
+
+    def _at_rest(self) -> bool:
+        """Whether nothing drives or moves any more, and has not begun to topple: that begins slowly, but grows."""
+        frames = math.ceil(REST_TIME / self.frame_time)
+        half = (frames + 3) // 2
+        recent, still = np.array(self._speeds[-2 * half :]), STILL * self.world.slow()
+        if self._driven or len(self._speeds) <= 2 * half or recent.max() > still:
+            return False
+        return bool(recent[half:].max() <= max(recent[:half].max(), 1e-3 * still))
 
     @property
     def trajectory(self) -> Trajectory:

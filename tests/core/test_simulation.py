@@ -302,3 +302,16 @@ def test_what_rests_is_not_stepped():
     path = finished(Simulation(compile_model(linkage), scenery=[Plane()]), 49)
     assert path.substeps[-1] == 0
     assert np.ptp(path.poses()[:, 0, 2, 3]) < 1e-6
+
+
+def test_what_lies_and_slides_slowly_takes_one_step_a_frame():
+    """Cost follows the motion: a block that slides at a tenth of `slow` stops after v / (μ g), whatever the steps."""
+    linkage = Linkage()
+    feet = [Sphere(np.array([x, y, 0.0]), 0.1) for x in (-0.3, 0.3) for y in (-0.3, 0.3)]
+    linkage.add(Link("block", Joint("free"), position=np.array([0.0, 0.0, 0.1]), shapes=feet))
+    model = compile_model(linkage)
+    start = State(model.rest_state().q, np.array([0.0, 0.0, 0.0, 0.05, 0.0, 0.0]))
+    path = finished(Simulation(model, scenery=[Plane(friction=0.01**2 / 0.6)], state=start), 30)
+    assert set(path.substeps[2:12].tolist()) == {1}
+    assert path.poses()[-1, 0, 0, 3] == pytest.approx(0.05**2 / (2 * 0.01 * 9.81), abs=1e-4)
+    assert np.diff(path.energy).max() < 1e-6
