@@ -49,6 +49,8 @@ class Rows:
 
     def velocity(self, model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | None) -> np.ndarray:
         """The rows' velocities (rows,) at joint velocities `v` (nv,) and twists of keyed links (n, 6)."""
+        if not len(self.key):
+            return np.zeros(0)
         if keyed is None and not len(model.assembly.joint_cluster):
             return np.append(v, 0.0).take(model.columns.velocity) @ self.columns
         twists = motions(model, kin, v, keyed).links[self.contacts.link]
@@ -144,6 +146,8 @@ def resolve(
     `delassus` (rows, rows) is what the rows' velocities (rows,) gain by unit impulses; `warm` (rows,) a guess.
     """
     m, k = len(rows.limits), len(rows.contacts)
+    if not m + k:
+        return np.zeros(0), 0
     normal = np.concatenate((np.arange(m), m + 3 * np.arange(k)))
 
     exact, enough = (EXACT, ENOUGH) if k else (EXACT**2, EXACT**2)

@@ -89,7 +89,7 @@ def _advance(world: World, state: State, h: float) -> tuple[State, float]:
         after = model.coordinates.integrate(q, v, 0.5 * h)
         beyond = _beyond(world, rows, after, v, h)
         violation = max(0.0, -beyond.min(initial=0.0))
-        if violation < STRAY or attempt == CORRECTIONS:
+        if violation < STRAY or attempt == CORRECTIONS or not len(rows.limits):
             break
         # a limit is met once more where the joint went, not only where it was expected to go
         near = len(rows.limits)
