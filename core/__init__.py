@@ -7,17 +7,20 @@ for frame in simulation.run(100): ...
 simulation.trajectory                   # frames of joint coordinates and poses
 """
 
-from .integration import rk4, step
+from .integration import step
 from .joint import Joint
-from .linkage import Link, Linkage, LinkageError
+from .linkage import Closure, Link, Linkage, LinkageError
 from .model import Model, State, compile_model
 from .motion import Motion
 from .shape import Box, Capsule, Plane, Sphere
 from .simulation import Simulation, SimulationError
+from .smooth import Smooth, dormand_prince, rk4
+from .structure import Event
 from .trajectory import Trajectory
 from .world import World
 
 __all__ = [
-    "Box", "Capsule", "Joint", "Link", "Linkage", "LinkageError", "Model", "Motion", "Plane", "Simulation",
-    "SimulationError", "Sphere", "State", "Trajectory", "World", "compile_model", "rk4", "step",
+    "Box", "Capsule", "Closure", "Event", "Joint", "Link", "Linkage", "LinkageError", "Model", "Motion", "Plane",
+    "Simulation", "SimulationError", "Smooth", "Sphere", "State", "Trajectory", "World", "compile_model",
+    "dormand_prince", "rk4", "step",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 
 from .collision import Contacts, tangents
 from .friction import Outcome, energy, guard, solve
-from .kinematics import Kinematics, Motions, motions
+from .kinematics import Kinematics, Motions, motions, push
 from .limits import LimitRows
 from .model import Model
 from .spatial import cross
@@ -112,19 +112,7 @@ def _push(model: Model, kin: Kinematics, contacts: Contacts, columns: np.ndarray
     frames = tangents(contacts.normal)
     arm = contacts.point - kin.origin[model.assembly.cluster_of[contacts.link]]
     wrenches = np.concatenate((cross(arm[:, None, :], frames), frames), axis=-1)
-    for leaves in model.assembly.leaves:
-        place = contacts.link - leaves.first_link
-        if len(model.assembly.leaves) == 1:
-            inside = np.arange(len(place))
-        else:
-            inside = np.flatnonzero((place >= 0) & (place < leaves.count * leaves.links))
-        if not len(inside):
-            continue
-        cluster, link = np.divmod(place[inside], leaves.links)
-        subspace = leaves.freedom_view(kin.columns)[cluster]
-        pushes = (subspace @ wrenches[inside].swapaxes(-1, -2)) * leaves.moves[cluster, link][:, :, None]
-        slots = leaves.first_freedom + leaves.freedoms * cluster[:, None] + np.arange(leaves.freedoms)
-        columns[slots[:, :, None], (3 * inside[:, None] + np.arange(3))[:, None, :]] = pushes
+    push(model, kin, contacts.link, wrenches, columns)
     return wrenches
 
 

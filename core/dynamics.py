@@ -21,7 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .assembly import Leaves, Level, Runs
+from .closure import Loops
 from .kinematics import Kinematics, bias, kinematics, motions
+from .loops import LeastNorm, loop_rows
 from .model import Model, State
 from .spatial import cross, shift_force
 
@@ -75,17 +77,29 @@ def _joint_inertia(leaves: Leaves, inertia: np.ndarray, columns: np.ndarray, z: 
     return h
 
 
-def acceleration(
+def acceleration(model: Model, state: State, **given) -> np.ndarray:
+    """The joint accelerations (nv,) of smooth motion, loops included; see `closed_dynamics`."""
+    return closed_dynamics(model, state, **given)[0]
+
+
+def closed_dynamics(
     model: Model,
     state: State,
     *,
     forces: np.ndarray | None = None,
     wrenches: np.ndarray | None = None,
     gravity: np.ndarray = GRAVITY,
-) -> np.ndarray:
-    """The joint accelerations (nv,) of smooth motion: gravity (3,), joint springs and dampers at rest targets, joint
-    `forces` (nv,), and `wrenches` (n, 6): torque about each link's origin and force, along the world's axes."""
+    loops: Loops | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The joint accelerations (nv,) of smooth motion and the forces (r,) in the rows of the loops.
+
+    Gravity (3,), joint springs and dampers at rest targets, joint `forces` (nv,), and `wrenches` (n, 6): torque about
+    each link's origin and force, along the world's axes. `loops`: None for those that hold from the start. Projected
+    loops get the forces of least norm that keep C̈ + 2σ Ċ + σ² C = 0 (four-bar paper's stabilised projection);
+    compliant ones −K C − D Ċ.
+    """
     a = model.assembly
+    loops = model.loops.closed() if loops is None else loops
     kin = kinematics(model, state.q)
     moving = motions(model, kin, state.v)
     outer = None
@@ -97,10 +111,23 @@ def acceleration(
     strain = model.coordinates.difference(model.coordinates.zero(), state.q)
     spring = model.coordinates.spring_force(strain, model.stiffness * strain)
     passive = -spring - (model.damping + model.drive_damping) * state.v
-    total = passive if forces is None else passive + forces
-    natural[model.columns.slot_of] += total
-    answer = respond(model, kin, model.armature, natural[:, None], links, across)
-    return answer[model.columns.slot_of, 0]
+    natural[model.columns.slot_of] += passive if forces is None else passive + forces
+    if not len(loops):
+        answer = respond(model, kin, model.armature, natural[:, None], links, across)
+        return answer[model.columns.slot_of, 0], np.zeros(0)
+    rows = loop_rows(model, kin, loops)
+    answer = respond(
+        model, kin, model.armature, np.concatenate((natural[:, None], rows.columns), axis=1), links, across
+    )
+    rate = rows.rate(moving.links)
+    pull = np.where(loops.soft, -loops.stiffness * rows.gap - loops.damping * rate, 0.0)
+    delassus = rows.columns.T @ answer[:, 1:]
+    opening = rows.columns.T @ answer[:, 0] + rows.rate(np.concatenate((links, np.zeros((1, 6)))))
+    opening += rows.turning(model, kin, moving) + delassus @ pull
+    opening += 2.0 * loops.baumgarte * rate + loops.baumgarte**2 * rows.gap
+    rigid = np.flatnonzero(~loops.soft)
+    pull[rigid] = -LeastNorm.of(delassus[np.ix_(rigid, rigid)]).solve(opening[rigid])
+    return (answer[:, 0] + answer[:, 1:] @ pull)[model.columns.slot_of], pull
 
 
 class _Tree:

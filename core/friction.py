@@ -138,7 +138,7 @@ class _Problem:
         tangents = diagonal[self.split :].reshape(2, contacts)
         tangents[:] = 0.5 * (tangents[0] + tangents[1])
         # Rows that no impulse can move, as those of a contact between a keyed link and the ground, drop out as zeros.
-        self.root = np.sqrt(diagonal)
+        self.root = np.sqrt(np.maximum(diagonal, 0.0))
         movable = diagonal > 1e-12 * diagonal.max(initial=TINY)
         scale = movable / np.maximum(self.root, TINY)
         self.G = G.take(self.order, axis=0).take(self.order, axis=1)

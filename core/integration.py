@@ -2,20 +2,21 @@
 
 The default step is Moreau's midpoint rule: half a step of motion, one constraint solve for the new velocities there,
 half a step with those. It is second order where motion is smooth, exact for ballistic flight, implicit in springs and
-dampers, and needs one pass of dynamics. `rk4` is for smooth systems.
+dampers, and needs one pass of dynamics. Integrators for smooth systems are in smooth.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from .closing import PROJECTIONS, close
 from .constraints import RECOVERY, Rows, gather, recall, resolve
-from .dynamics import GRAVITY, acceleration, respond
+from .dynamics import respond
 from .kinematics import bias, kinematics, motions
-from .model import Model, State
-from .spatial import cross
+from .loops import Hold, loop_rows
+from .model import State
 from .world import World
 
 STRAY = 0.008
@@ -29,7 +30,8 @@ CORRECTIONS = 2
 @dataclass(frozen=True)
 class Memory:
     """What a step leaves to the next: the smooth acceleration (nv,) and the impulses of recognised rows; and to who
-    asks: which links were touched (slots,), the number of contacts and the solver's iterations."""
+    asks: which links were touched (slots,), the number of contacts and the solver's iterations, and of loops the loads
+    (k, 6), torque and force on their real links along the world's axes, and how many of their rows are independent."""
 
     smooth: np.ndarray
     keys: np.ndarray
@@ -37,6 +39,8 @@ class Memory:
     touched: np.ndarray
     contacts: int
     iterations: int
+    loads: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
+    rank: int = 0
 
 
 def step(world: World, state: State, h: float, halvings: int = HALVINGS) -> State:
@@ -58,7 +62,8 @@ def _recovered(world: World, state: State) -> State:
     """The state with passed limits partly restored, in place and not by velocity, which would bring in energy."""
     coordinates = world.model.coordinates
     back = coordinates.difference(state.q, world.limits.nearest(state.q))
-    return replace(state, q=coordinates.integrate(state.q, back, RECOVERY))
+    q = coordinates.integrate(state.q, back, RECOVERY)
+    return replace(state, q=close(world.model, q, world.loops, world.given(state.time), PROJECTIONS))
 
 
 def _advance(world: World, state: State, h: float) -> tuple[State, float]:
@@ -75,13 +80,21 @@ def _advance(world: World, state: State, h: float) -> tuple[State, float]:
     force, resistance = world.drive(q, state.v, h, middle)
     natural[c.slot_of] += force
     rows = gather(world, kin, moving, links, q, expected, h)
-    forces = np.concatenate((natural[:, None], rows.columns), axis=1)
+    closing = loop_rows(model, kin, world.loops) if len(world.loops) else None
+    forces = np.concatenate((natural[:, None], rows.columns, *((closing.columns,) if closing else ())), axis=1)
     answer = respond(model, world.taut(kin, h), resistance, forces, links, across)
-    smooth = answer[c.slot_of, 0]
+    smooth, pushes = answer[c.slot_of, 0], answer[:, 1 : 1 + len(rows.key)]
     free = state.v + h * smooth
+    hold, coupling, pull = None, np.zeros((0, len(rows.key))), np.zeros(0)
+    if closing:
+        hold = Hold.of(closing, answer[:, 1 + len(rows.key) :], h)
+        pull = hold.impulses(closing.rate(motions(model, kin, free, twist_after).links))
+        coupling = hold.coupling(pushes)
+        free = free + hold.pulls[c.slot_of] @ pull
+        smooth = (free - state.v) / h
+        pushes = pushes + hold.pulls @ coupling
     velocity = rows.velocity(model, kin, free, twist_after)
     impulses = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
-    pushes = answer[:, 1:]
     delassus, moves = rows.columns.T @ pushes, pushes[c.slot_of]
     for attempt in range(CORRECTIONS + 1):
         impulses, iterations = resolve(world, rows, delassus, velocity, impulses, h)
@@ -96,6 +109,18 @@ def _advance(world: World, state: State, h: float) -> tuple[State, float]:
         rows.bound[:near] += np.maximum(-beyond[rows.limits.key], 0.0) / (0.5 * h)
     touched = rows.contacts.link[impulses[len(rows.limits) :: 3] != 0]
     memory = Memory(smooth, rows.key, impulses, touched, len(rows.contacts), iterations)
+    if hold:
+        given = world.given(state.time + h)
+        after, enough = hold.closed(model, after, given)
+        if not enough:
+            after = close(model, after, world.loops, given, PROJECTIONS)
+        held = np.concatenate((world.loops.host, world.loops.real))
+        memory = replace(
+            memory,
+            touched=np.concatenate((touched, held[held < model.assembly.links])),
+            loads=closing.wrenches((pull + coupling @ impulses) / h),
+            rank=hold.norm.rank,
+        )
     return State(after, v, state.time + h, memory), violation
 
 
@@ -105,27 +130,3 @@ def _beyond(world: World, rows: Rows, q: np.ndarray, v: np.ndarray, h: float) ->
     if reached < -0.5 * STRAY or rows.limits.fast(v, h):
         return world.limits.rows(q).gap
     return np.zeros(0)
-
-
-def rk4(model: Model, state: State, h: float, *, gravity: np.ndarray = GRAVITY) -> State:
-    """The state `h` seconds later by the classical fourth-order Runge-Kutta rule, in the rotation vectors of each step
-    (Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999); for smooth systems, without limits and
-    contacts."""
-    turning = model.coordinates.quaternion_v
-
-    def rate(increment: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        u, w = increment[turning], v[turning]
-        moved = v.copy()
-        half = cross(u, w)
-        moved[turning] = w + 0.5 * half + cross(u, half) / 12.0
-        q = model.coordinates.integrate(state.q, increment, 1.0)
-        return moved, acceleration(model, replace(state, q=q, v=v), gravity=gravity)
-
-    zero = np.zeros(model.nv)
-    u1, a1 = rate(zero, state.v)
-    u2, a2 = rate(0.5 * h * u1, state.v + 0.5 * h * a1)
-    u3, a3 = rate(0.5 * h * u2, state.v + 0.5 * h * a2)
-    u4, a4 = rate(h * u3, state.v + h * a3)
-    increment = h / 6.0 * (u1 + 2 * u2 + 2 * u3 + u4)
-    q = model.coordinates.integrate(state.q, increment, 1.0)
-    return State(q, state.v + h / 6.0 * (a1 + 2 * a2 + 2 * a3 + a4), state.time + h)

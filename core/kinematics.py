@@ -201,3 +201,19 @@ def bias(
         total *= leaves.freedom_view(kin.columns)
         np.negative(total.sum(-1), out=leaves.freedom_view(result))
     return result, acceleration, across
+
+
+def push(model: Model, kin: Kinematics, link: np.ndarray, wrenches: np.ndarray, columns: np.ndarray) -> None:
+    """Adds `wrenches` (k, w, 6) on `link` (k,), about the links' clusters' origins, to `columns` (slots, k w) as forces
+    on the freedom slots. What acts on the world moves nothing."""
+    w = wrenches.shape[1]
+    for leaves in model.assembly.leaves:
+        place = link - leaves.first_link
+        inside = np.flatnonzero((place >= 0) & (place < leaves.count * leaves.links))
+        if not len(inside):
+            continue
+        cluster, within = np.divmod(place[inside], leaves.links)
+        subspace = leaves.freedom_view(kin.columns)[cluster]
+        pushes = (subspace @ wrenches[inside].swapaxes(-1, -2)) * leaves.moves[cluster, within][:, :, None]
+        slots = leaves.first_freedom + leaves.freedoms * cluster[:, None] + np.arange(leaves.freedoms)
+        columns[slots[:, :, None], (w * inside[:, None] + np.arange(w))[:, None, :]] += pushes

@@ -15,10 +15,60 @@ import numpy as np
 
 from .joint import FREEDOMS, Joint
 from .shape import Shape
+from .spatial import pose, pose_inverse
 
 
 class LinkageError(ValueError):
     """A linkage that cannot be simulated; the message names the link and the remedy."""
+
+
+METHODS = ("projection", "compliance")
+"""How a loop is kept closed."""
+
+
+@dataclass
+class Closure:
+    """How a virtual link holds its real link, and when.
+
+    `method`: "projection" keeps the loop closed exactly; "compliance" by a spring of `stiffness` [N/m and N m/rad] and
+    `damping` [N s/m and N m s/rad] along each constrained direction. `baumgarte` σ [1/s] is what smooth integrators
+    pull projected loops together with, besides their projection. `closed` says whether it holds at the start; `times`
+    ((s, bool), ...) when it connects or is cut later. It is cut where its load exceeds `break_force` [N] or
+    `break_torque` [N m], or where the real link's point leaves `region`, a box (lower (3,), upper (3,)) [m] in the
+    joint's rest frame; while open, it connects where its ends come nearer than `grab_distance` [m].
+    """
+
+    method: str = "projection"
+    stiffness: float = 1e6
+    damping: float = 1e3
+    baumgarte: float = 0.0
+    closed: bool = True
+    times: tuple[tuple[float, bool], ...] = ()
+    break_force: float = np.inf
+    break_torque: float = np.inf
+    grab_distance: float = 0.0
+    region: tuple | None = None
+
+    def problem(self) -> tuple[str, str] | None:
+        """What cannot be simulated, and the remedy."""
+        if self.method not in METHODS:
+            return f"unknown method {self.method!r}", f"use one of {', '.join(METHODS)}"
+        for name in ("stiffness", "damping", "baumgarte", "grab_distance"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                return f"{name} is {value}", "give a finite number of at least zero"
+        for name in ("break_force", "break_torque"):
+            if not getattr(self, name) > 0:
+                return f"{name} is {getattr(self, name)}", "give a positive number"
+        if not all(np.isfinite(time) for time, _ in self.times):
+            return f"its times are {self.times}", "give finite seconds"
+        if self.method == "compliance" and self.stiffness + self.damping == 0:
+            return "it has neither stiffness nor damping", "give it one, or choose projection"
+        if self.region is not None:
+            box = np.asarray(self.region, dtype=float)
+            if box.shape != (2, 3) or np.isnan(box).any() or (box[0] >= box[1]).any():
+                return f"its region is {self.region}", "give a lower and an upper corner"
+        return None
 
 
 @dataclass(eq=False)
@@ -30,6 +80,9 @@ class Link:
 
     `mass` [kg]; `center_of_mass` (3,) [m] and `inertia` (3, 3) [kg m²] about the center of mass, in the link's frame.
     `keyed` links follow the source motion instead of the dynamics and drive the links they carry.
+
+    A virtual link closes a loop: its `real` link is held, within the joint's freedoms, where the virtual link stands;
+    `seat` (4, 4) is the virtual link's frame in the real one, `closure` how it is held. It has no mass and no shapes.
     """
 
     name: str
@@ -46,6 +99,8 @@ class Link:
     child: Link | None = field(default=None, repr=False)
     brother: Link | None = field(default=None, repr=False)
     real: Link | None = field(default=None, repr=False)
+    seat: np.ndarray = field(default_factory=lambda: np.eye(4), repr=False)
+    closure: Closure = field(default_factory=Closure, repr=False)
 
     def validate(self) -> None:
         """Raises LinkageError where the link or its joint cannot be simulated."""
@@ -58,6 +113,23 @@ class Link:
             self._refuse("its rotation is not a pure rotation", "remove scale, shear and mirroring")
         self._validate_mass()
         self._validate_joint()
+
+    def validate_virtual(self, members: set[int], world: Link) -> None:
+        """The same for a virtual link, whose real link must be among `members`."""
+        for what, frame in (("rest frame", pose(self.rotation, self.position)), ("seat", self.seat)):
+            turn = np.asarray(frame, dtype=float)[:3, :3] if np.shape(frame) == (4, 4) else np.zeros((3, 3))
+            if not np.isfinite(frame).all() or np.abs(turn.T @ turn - np.eye(3)).max() > 1e-6 or self.child:
+                self._refuse(f"its {what} is no pose of a link without children", "give a point (3,) or pose (4, 4)")
+        if self.real is self.parent:
+            self._refuse(f"it connects {self.real.name!r} to itself", "choose another link or the world")
+        if id(self.real) not in members or self.parent.real is not None:
+            self._refuse("an end of it is not in the linkage", "add the link first")
+        if self.joint.kind not in FREEDOMS or self.joint.kind == "free":
+            self._refuse(f"joint kind {self.joint.kind!r} holds nothing", "use hinge, prismatic, universal, ...")
+        if self.real.keyed and (self.parent is world or self.parent.keyed):
+            self._refuse("both its ends are keyed, so nothing could give way", "set one of them to simulated")
+        if problem := self.closure.problem():
+            self._refuse(*problem)
 
     def _validate_mass(self) -> None:
         if not (np.isfinite(self.mass) and (self.mass > 0 or self.keyed)):
@@ -125,27 +197,99 @@ class Linkage:
             last.brother = link
         return link
 
-    def links(self) -> Iterator[Link]:
-        """Every link below the world, parents before children, depth first."""
+    def connect(
+        self,
+        host: Link | None,
+        real: Link,
+        joint: str | Joint,
+        *,
+        at: np.ndarray,
+        seat: np.ndarray | None = None,
+        name: str | None = None,
+        closure: Closure | None = None,
+    ) -> Link:
+        """Closes a loop: adds a virtual link of `real` under `host` (the world when None) and returns it.
+
+        `at` (3,) or (4, 4): the joint's rest frame in the host; `seat`, likewise, the frame in the real link that is
+        held there, by default where `at` is in it with all joint coordinates zero.
+        """
+        host = self.world if host is None else host
+        at = _frame(at)
+        seat = pose_inverse(self._rest_pose(real)) @ self._rest_pose(host) @ at if seat is None else _frame(seat)
+        virtual = Link(
+            name or f"{host.name}-{real.name}", Joint(joint) if isinstance(joint, str) else joint,
+            at[:3, 3], at[:3, :3], mass=0.0, real=real, seat=seat, closure=closure or Closure(),
+        )  # fmt: skip
+        return self.add(virtual, host)
+
+    def cut(self, link: Link) -> None:
+        """Cuts the joint of `link`: a virtual link is removed, any other hangs under the world by a free joint, at its
+        rest pose (structure-varying paper, section 4.2)."""
+        if link.real is None:
+            rest = self._rest_pose(link)
+            link.position, link.rotation, link.joint = rest[:3, 3], rest[:3, :3], Joint("free")
+        before = None
+        for brother in link.parent.children():
+            if brother is link:
+                break
+            before = brother
+        if before is None:
+            link.parent.child = link.brother
+        else:
+            before.brother = link.brother
+        link.brother = None
+        if link.real is None:
+            self.add(link)
+        else:
+            link.parent = None
+
+    def _rest_pose(self, link: Link) -> np.ndarray:
+        """The pose (4, 4) of `link` in the world with all joint coordinates zero."""
+        rest = np.eye(4)
+        while link is not None and link is not self.world:
+            rest = pose(np.asarray(link.rotation, dtype=float), np.asarray(link.position, dtype=float)) @ rest
+            link = link.parent
+        return rest
+
+    def _all(self) -> Iterator[Link]:
+        """Real and virtual links below the world, parents before children, depth first."""
         pending = list(self.world.children())[::-1]
         while pending:
             link = pending.pop()
             yield link
             pending.extend(list(link.children())[::-1])
 
+    def links(self) -> Iterator[Link]:
+        """Every real link below the world, parents before children, depth first."""
+        return (link for link in self._all() if link.real is None)
+
+    def virtual_links(self) -> Iterator[Link]:
+        """The virtual links, one for each loop."""
+        return (link for link in self._all() if link.real is not None)
+
     def validate(self) -> None:
         """Raises LinkageError for the first thing that cannot be simulated, naming the link and the remedy."""
         seen: set[str] = set()
-        for link in self.links():
+        members = {id(link) for link in self.links()}
+        for link in self._all():
             if link.name in seen:
                 link._refuse("its name is taken", "give every link a name of its own")
             seen.add(link.name)
-            link.validate()
-        if not seen:
+            if link.real is None:
+                link.validate()
+            else:
+                link.validate_virtual(members, self.world)
+        if not members:
             raise LinkageError("the linkage has no links; add at least one")
 
     def __getitem__(self, name: str) -> Link:
-        for link in self.links():
+        for link in self._all():
             if link.name == name:
                 return link
         raise LinkageError(f"no link is called {name!r}")
+
+
+def _frame(place: np.ndarray) -> np.ndarray:
+    """A pose (4, 4) from a pose or a point (3,)."""
+    place = np.asarray(place, dtype=float)
+    return pose(np.eye(3), place) if place.shape == (3,) else place

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .assembly import Assembly, assemble, jump_table
+from .closure import Loops, loops_of
 from .joint import Coordinates
 from .linkage import Linkage
 from .shape import Shape
@@ -35,7 +36,7 @@ class Model:
     `parent` (n,) -1 for the world; `placement` (n, 4, 4) of the joints' rest frames in the parents' frames; `mass`
     (n,), `center` (n, 3), `inertia` (n, 6, 6) about the link's origin. Per freedom (nv,): `lower`, `upper`, `damping`,
     `armature`, `stiffness`, `drive_damping`. `keyed` (n,) bool: moved by the source motion, without freedoms.
-    `columns`: how the joints' motion subspaces are laid out in freedom slots.
+    `columns`: how the joints' motion subspaces are laid out in freedom slots. `loops`: the virtual links.
     """
 
     names: tuple[str, ...]
@@ -60,6 +61,7 @@ class Model:
     slot_placement: np.ndarray
     slot_inertia: np.ndarray
     trees: np.ndarray
+    loops: Loops
 
     @property
     def n(self) -> int:
@@ -138,6 +140,9 @@ SUBSPACE = {
 }
 
 
+PER_FREEDOM = ("lower", "upper", "damping", "armature", "stiffness", "drive_damping")
+
+
 def compile_model(linkage: Linkage, leaf_freedoms: int | None = None) -> Model:
     """Compiles a linkage; raises LinkageError naming the link and the remedy.
 
@@ -151,7 +156,6 @@ def compile_model(linkage: Linkage, leaf_freedoms: int | None = None) -> Model:
     kinds = ["fixed" if link.keyed else link.joint.kind for link in links]
     coordinates = Coordinates(kinds)
     freedoms = np.diff(coordinates.v_start)
-    assembly = assemble(parent, freedoms, leaf_freedoms)
 
     def per_freedom(name: str) -> np.ndarray:
         parts = [np.broadcast_to(np.asarray(getattr(x.joint, name), dtype=float), d) for x, d in zip(links, freedoms)]
@@ -163,13 +167,14 @@ def compile_model(linkage: Linkage, leaf_freedoms: int | None = None) -> Model:
     mass = np.array([x.mass for x in links], dtype=float)
     center = np.array([x.center_of_mass for x in links], dtype=float)
     inertia = rigid_inertia(mass, center, np.array([x.inertia for x in links], dtype=float))
-    slot_placement = np.broadcast_to(np.eye(4), (assembly.links, 4, 4)).copy()
-    slot_placement[assembly.slot] = placement
-    slot_inertia = np.zeros((assembly.links, 6, 6))
-    slot_inertia[assembly.slot] = inertia
-    trees = np.arange(len(links))
-    for i, p in enumerate(parent.tolist()):
-        trees[i] = i if p < 0 else trees[p]
+    assembly = assemble(parent, freedoms, leaf_freedoms)
+    virtual = list(linkage.virtual_links())
+    end = lambda link: int(assembly.slot[number[id(link)]]) if id(link) in number else assembly.links  # noqa: E731
+    loops = loops_of(
+        [link.name for link in virtual], [link.joint.kind for link in virtual], [link.closure for link in virtual],
+        [end(link.parent) for link in virtual], [end(link.real) for link in virtual],
+        [pose(link.rotation, link.position) for link in virtual], [link.seat for link in virtual],
+    )  # fmt: skip
     return Model(
         names=tuple(link.name for link in links),
         parent=parent,
@@ -180,15 +185,32 @@ def compile_model(linkage: Linkage, leaf_freedoms: int | None = None) -> Model:
         inertia=inertia,
         keyed=np.array([link.keyed for link in links]),
         shapes=tuple(tuple(link.shapes) for link in links),
-        assembly=assembly,
-        columns=_columns(kinds, coordinates, assembly),
-        link_jumps=jump_table(assembly.parent),
-        cluster_jumps=jump_table(assembly.cluster_parent),
-        slot_placement=slot_placement,
-        slot_inertia=slot_inertia,
-        trees=trees,
-        **{name: per_freedom(name) for name in ("lower", "upper", "damping", "armature", "stiffness", "drive_damping")},
+        loops=loops,
+        **laid_out(assembly, coordinates, parent, placement, inertia),
+        **{name: per_freedom(name) for name in PER_FREEDOM},
     )
+
+
+def laid_out(
+    assembly: Assembly, coordinates: Coordinates, parent: np.ndarray, placement: np.ndarray, inertia: np.ndarray
+) -> dict:
+    """The fields of a model that follow from its assembly tree."""
+    slot_placement = np.broadcast_to(np.eye(4), (assembly.links, 4, 4)).copy()
+    slot_placement[assembly.slot] = placement
+    slot_inertia = np.zeros((assembly.links, 6, 6))
+    slot_inertia[assembly.slot] = inertia
+    trees = np.arange(len(parent))
+    for i, p in enumerate(parent.tolist()):
+        trees[i] = i if p < 0 else trees[p]
+    return {
+        "assembly": assembly,
+        "columns": _columns(coordinates.kinds.tolist(), coordinates, assembly),
+        "link_jumps": jump_table(assembly.parent),
+        "cluster_jumps": jump_table(assembly.cluster_parent),
+        "slot_placement": slot_placement,
+        "slot_inertia": slot_inertia,
+        "trees": trees,
+    }
 
 
 def _columns(kinds: list[str], coordinates: Coordinates, assembly: Assembly) -> Columns:

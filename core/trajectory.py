@@ -18,6 +18,10 @@ class Trajectory:
     poses; `contacts` (F,) number of contacts; `penetration` (F,) deepest overlap [m]; `limit_violation` (F,) [rad];
     `energy` (F,) kinetic and potential [J]; `substeps` (F,) steps that led to each frame; `step_seconds` (steps,) what
     each step took.
+
+    Of k connections, `loop_names` (k,): `loop_closed` (F, k); `loop_gap` (F, k) [m] how far their ends are apart, NaN
+    where open; `loop_force` (F, k, 6) torque and force on the real link in the host's joint frame [N m, N]. Where a
+    joint was cut, `q` and `v` are NaN beyond the coordinates that there were before.
     """
 
     names: np.ndarray
@@ -30,6 +34,10 @@ class Trajectory:
     limit_violation: np.ndarray
     energy: np.ndarray
     substeps: np.ndarray
+    loop_closed: np.ndarray
+    loop_gap: np.ndarray
+    loop_force: np.ndarray
+    loop_names: np.ndarray
     step_seconds: np.ndarray
 
     def __len__(self) -> int:

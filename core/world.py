@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from .closure import Loops
 from .collision import Collider
 from .dynamics import GRAVITY
 from .kinematics import Kinematics, Motions
@@ -24,7 +26,7 @@ TAUT = 2.0
 @dataclass(frozen=True)
 class World:
     """A model, scenery, gravity (3,) [m/s²] and a source motion, whose keyed links are followed, and whose pose the
-    drives aim at when `follow` is set.
+    drives aim at when `follow` is set; `loops` that hold, None for those that do from the start.
 
     `reach` (slots,): the farthest point of each link's shapes, or its center of mass, from its origin, and `size` the
     largest of them [m]. `light` (nv,): what each freedom moves at least, its own link's inertia and armature. `carried`
@@ -38,6 +40,7 @@ class World:
     gravity: np.ndarray = field(default_factory=lambda: GRAVITY)
     follower: Follower | None = None
     follow: bool = False
+    loops: Loops | None = None
     collider: Collider = field(init=False)
     limits: Limits = field(init=False)
     reach: np.ndarray = field(init=False)
@@ -56,6 +59,8 @@ class World:
         reach[a.slot] = np.sqrt((self.model.center**2).sum(-1))
         reach = np.maximum(reach, [max((shape.reach for shape in own), default=0.0) for own in shapes])
         set_once = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        if self.loops is None:
+            set_once("loops", self.model.loops.closed())
         set_once("gravity", np.asarray(self.gravity, dtype=float))
         set_once("collider", Collider(shapes, list(self.scenery)))
         set_once("limits", Limits(self.model))
@@ -66,6 +71,12 @@ class World:
         set_once("turning", 0.5 * np.trace(self.model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300)
         set_once("light", self.model.own_inertia() + self.model.armature)
         set_once("size", float(reach.max(initial=0.0)) or 1.0)
+
+    def holding(self, loops: Loops) -> World:
+        """The same world with other loops closed."""
+        world = copy.copy(self)
+        object.__setattr__(world, "loops", loops)
+        return world
 
     def _carried(self) -> tuple[np.ndarray, np.ndarray]:
         model = self.model
@@ -108,6 +119,10 @@ class World:
     def slow(self) -> float:
         """A speed [m/s] that looks slow at the model's size: of a fall from a twentieth of it."""
         return float(np.sqrt(0.1 * np.abs(self.gravity).max() * self.size))
+
+    def given(self, time: float) -> np.ndarray | None:
+        """Joint transforms (n, 4, 4) of keyed links, where the model has some."""
+        return self.follower.transforms(time) if self.model.keyed.any() else None
 
     def keyed(self, time: float, h: float) -> tuple:
         """Joint transforms, twists now and at the step's end, and the twists' rate of change, of keyed links at the

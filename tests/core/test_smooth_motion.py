@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from core.diagnostics import energy, momentum
-from core.integration import World, rk4, step
+from core.integration import World, step
 from core.linkage import Linkage
 from core.mechanisms import chain, free_body, heavy_top, humanoid, pendulum, random_coordinates, random_tree
 from core.model import Model, State, compile_model
 from core.simulation import Simulation
+from core.smooth import rk4
 
 PENDULUM_PERIOD = 2.3678419475762
 GRAVITY = np.array([0.0, 0.0, -9.81])

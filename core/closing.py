@@ -1,0 +1,99 @@
+"""Closing loops: joint coordinates and velocities moved onto what the loops allow, and how much freedom that leaves.
+
+Both moves are orthogonal in the mass matrix: they change as little as the links' inertia lets them, keep momentum, and
+the velocity's never adds kinetic energy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .closure import Loops
+from .dynamics import respond
+from .kinematics import kinematics, link_poses, motions
+from .linkage import LinkageError
+from .loops import LeastNorm, loop_rows
+from .model import Model, State
+
+CLOSED = 1e-12
+"""Loops are closed until no row is open by more than this [m or rad]."""
+ITERATIONS, STRIDE, SHORTENINGS, APART = 60, 0.3, 4, 1e-6
+"""In so many of Newton's iterations, each of no more than STRIDE [rad or m] in any joint, halved where that does not
+bring the ends nearer; what stays open by more than APART cannot be assembled."""
+PROJECTIONS = 4
+"""Iterations that close loops which a step has hardly opened."""
+
+
+def close(
+    model: Model, q: np.ndarray, loops: Loops, given: np.ndarray | None = None, iterations: int = ITERATIONS
+) -> np.ndarray:
+    """The joint coordinates (nq,) nearest to `q` with the projected loops closed as far as they can be; `given` as in
+    `kinematics`."""
+    loops = loops.select(~np.isin(np.arange(len(loops)), loops.loop[loops.soft]))
+    if not len(loops):
+        return q
+    opening = lambda q: loops.gaps(link_poses(model, q, given)[0])  # noqa: E731
+    gap = opening(q)
+    for _ in range(iterations):
+        if np.abs(gap).max() < CLOSED:
+            break
+        kin = kinematics(model, q, given)
+        rows = loop_rows(model, kin, loops)
+        answer = respond(model, kin, model.armature, rows.columns)
+        move = answer[model.columns.slot_of] @ -LeastNorm.of(rows.columns.T @ answer).solve(gap)
+        most = STRIDE / max(np.abs(move).max(initial=0.0), STRIDE)
+        # near singular poses the linear step is too long; a shorter one along it closes the loops all the same
+        for share in most * 0.5 ** np.arange(SHORTENINGS):
+            nearer = model.coordinates.integrate(q, move, share)
+            left = opening(nearer)
+            if left @ left < gap @ gap:
+                break
+        else:
+            break
+        q, gap = nearer, left
+    return q
+
+
+def assemble_loops(model: Model, q: np.ndarray, loops: Loops, given: np.ndarray | None = None) -> np.ndarray:
+    """The same; raises LinkageError for a loop that stays open, saying by how much."""
+    q = close(model, q, loops, given)
+    poses = link_poses(model, q, given)[0]
+    gap, apart = np.where(loops.soft, 0.0, np.abs(loops.gaps(poses))), loops.apart(poses)
+    if gap.max(initial=0.0) > APART:
+        worst = int(loops.loop[gap.argmax()])
+        far = f"{apart[worst]:.3g} m" if apart[worst] > APART else f"{np.degrees(gap.max()):.3g}°"
+        raise LinkageError(
+            f"connection {loops.names[worst]!r} cannot be assembled: its ends stay {far} apart; "
+            "move them within reach or let it connect later"
+        )
+    return q
+
+
+def connected_velocity(
+    model: Model, q: np.ndarray, v: np.ndarray, loops: Loops, given: tuple[np.ndarray | None, ...] = (None, None)
+) -> np.ndarray:
+    """The joint velocities (nv,) after projected loops have closed with relative velocity: impulses in the loops' rows
+    stop it, without bounce (structure-varying paper, eq. 11-24, for any joint type, one chain or two).
+
+    `given`: joint transforms (n, 4, 4) and twists (n, 6) of keyed links.
+    """
+    if not len(loops):
+        return v
+    kin = kinematics(model, q, given[0])
+    rows = loop_rows(model, kin, loops)
+    rigid = np.flatnonzero(~loops.soft)
+    columns = rows.columns[:, rigid]
+    answer = respond(model, kin, model.armature, columns)
+    rate = rows.rate(motions(model, kin, v, given[1]).links)[rigid]
+    return v - answer[model.columns.slot_of] @ LeastNorm.of(columns.T @ answer).solve(rate)
+
+
+def freedoms(model: Model, state: State, loops: Loops) -> tuple[int, int, int]:
+    """The joints' freedoms N_J, those of closed virtual joints included; the number of independent constraints m; and
+    the freedoms N_F = N_J − m (structure-varying paper, eq. 6)."""
+    own = sum(6 - int((loops.loop == k).sum()) for k in range(len(loops)))
+    kin = kinematics(model, state.q)
+    rows = loop_rows(model, kin, loops)
+    rank = LeastNorm.of(rows.columns.T @ respond(model, kin, model.armature, rows.columns)).rank if len(loops) else 0
+    # a virtual joint's own freedoms come with as many conditions: six close a loop whatever the joint
+    return model.nv + own, rank + own, model.nv - rank
