@@ -6,13 +6,15 @@ the velocity's never adds kinetic energy.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .closure import Loops
 from .dynamics import respond
-from .kinematics import kinematics, link_poses, motions
+from .kinematics import Kinematics, kinematics, link_poses, motions
 from .linkage import LinkageError
-from .loops import LeastNorm, loop_rows
+from .loops import LeastNorm, loop_rows, strands_of
 from .model import Model, State
 
 CLOSED = 1e-12
@@ -20,38 +22,51 @@ CLOSED = 1e-12
 ITERATIONS, STRIDE, SHORTENINGS, APART = 60, 0.3, 4, 1e-6
 """In so many of Newton's iterations, each of no more than STRIDE [rad or m] in any joint, halved where that does not
 bring the ends nearer; what stays open by more than APART cannot be assembled."""
-PROJECTIONS = 4
-"""Iterations that close loops which a step has hardly opened."""
+PROJECTIONS, ALMOST = 20, 1e-9
+"""Iterations that close loops which a step has hardly opened, and where the default step stops [m or rad]: near
+singular poses every iteration brings only a digit or half of one."""
 
 
 def close(
-    model: Model, q: np.ndarray, loops: Loops, given: np.ndarray | None = None, iterations: int = ITERATIONS
-) -> np.ndarray:
-    """The joint coordinates (nq,) nearest to `q` with the projected loops closed as far as they can be; `given` as in
-    `kinematics`."""
+    model: Model, q: np.ndarray, loops: Loops, given: np.ndarray | None = None, *,
+    iterations: int = ITERATIONS, enough: float = CLOSED,
+) -> np.ndarray:  # fmt: skip
+    """The joint coordinates (nq,) nearest to `q` with the projected loops closed as far as they can be, or open by less
+    than `enough`; `given` as in `kinematics`."""
     loops = loops.select(~np.isin(np.arange(len(loops)), loops.loop[loops.soft]))
     if not len(loops):
         return q
     opening = lambda q: loops.gaps(link_poses(model, q, given)[0])  # noqa: E731
-    gap = opening(q)
+    gap, stretched = opening(q), False
     for _ in range(iterations):
-        if np.abs(gap).max() < CLOSED:
+        if np.abs(gap).max() < enough:
             break
         kin = kinematics(model, q, given)
         rows = loop_rows(model, kin, loops)
-        answer = respond(model, kin, model.armature, rows.columns)
+        answer = respond(model, _stretched(model, kin, loops) if stretched else kin, model.armature, rows.columns)
         move = answer[model.columns.slot_of] @ -LeastNorm.of(rows.columns.T @ answer).solve(gap)
         most = STRIDE / max(np.abs(move).max(initial=0.0), STRIDE)
-        # near singular poses the linear step is too long; a shorter one along it closes the loops all the same
         for share in most * 0.5 ** np.arange(SHORTENINGS):
             nearer = model.coordinates.integrate(q, move, share)
             left = opening(nearer)
             if left @ left < gap @ gap:
+                q, gap = nearer, left
                 break
         else:
-            break
-        q, gap = nearer, left
+            if stretched:
+                break
+            stretched = True
     return q
+
+
+def _stretched(model: Model, kin: Kinematics, loops: Loops) -> Kinematics:
+    """The kinematics in which links between a loop's ends turn the harder, the longer they are. Where a loop is
+    stretched straight its ends come apart by the squares of the links' turns times their lengths, and light links
+    must not take all of the turning."""
+    strands = strands_of(loops, model, kin)
+    inertia = kin.inertia.copy()
+    np.add.at(inertia[:, :3, :3], strands.link, strands.against_turning(model.mass.sum() * strands.length**2))
+    return replace(kin, inertia=inertia)
 
 
 def assemble_loops(model: Model, q: np.ndarray, loops: Loops, given: np.ndarray | None = None) -> np.ndarray:

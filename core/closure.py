@@ -97,6 +97,30 @@ class Loops:
         """The same loops of a model whose slots are `moved` (links + 1,) to."""
         return replace(self, host=moved[self.host], real=moved[self.real])
 
+    def strands(self, slot: np.ndarray, parent: np.ndarray) -> np.ndarray:
+        """The links that a loop's load passes, from its ends to where they meet or to the world: rows (s, 4) of the
+        link's slot, the slot that the load comes from, -1 for the connection itself, the loop, and whether on the way
+        from the host. `slot` (n,), `parent` (n,) are the model's."""
+        link_at = {place: link for link, place in enumerate(slot.tolist())}
+        rows: list[tuple[int, int, int, int]] = []
+        for k, ends in enumerate(zip(self.real.tolist(), self.host.tolist())):
+            ways = []
+            for end in ends:
+                way, link = [], link_at.get(end, -1)
+                while link >= 0:
+                    way.append(link)
+                    link = int(parent[link])
+                ways.append(way)
+            shared = set(ways[0]) & set(ways[1])
+            for side, way in enumerate(ways):
+                further = -1
+                for link in way:
+                    if link in shared:
+                        break
+                    rows.append((int(slot[link]), further, k, side))
+                    further = int(slot[link])
+        return np.array(rows, dtype=int).reshape(-1, 4)
+
     def directions(self, poses: np.ndarray) -> tuple[np.ndarray, ...]:
         """Gaps (r,), the hosts' axes (r, 3), the seats' axes (r, 3) and origins (r, 3) of the rows."""
         host, seat = (frame[self.loop] for frame in self.frames(poses))

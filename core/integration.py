@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .closing import PROJECTIONS, close
+from .closing import ALMOST, PROJECTIONS, close
 from .constraints import RECOVERY, Rows, gather, recall, resolve
 from .dynamics import respond
 from .kinematics import bias, kinematics, motions
@@ -49,25 +49,29 @@ def step(world: World, state: State, h: float, halvings: int = HALVINGS) -> Stat
     Limits enter a step as straight rows; where a fast joint leaves its curved range in spite of them, the step is taken
     again as two of half the length.
     """
-    after, violation = _advance(world, state, h)
+    after, violation, closed = _advance(world, state, h)
     if halvings == 0 or violation < STRAY or violation <= world.limits.violation(state.q):
-        return _recovered(world, after) if violation > 0.0 else after
+        if not closed:
+            given = world.given(after.time)
+            q = close(world.model, after.q, world.loops, given, iterations=PROJECTIONS, enough=ALMOST)
+            after = replace(after, q=q)
+        return after
     middle = step(world, state, 0.5 * h, halvings - 1)
     after = step(world, middle, 0.5 * h, halvings - 1)
     touched = np.concatenate((middle.memory.touched, after.memory.touched))
     return replace(after, memory=replace(after.memory, touched=touched))
 
 
-def _recovered(world: World, state: State) -> State:
-    """The state with passed limits partly restored, in place and not by velocity, which would bring in energy."""
+def _recovered(world: World, q: np.ndarray) -> np.ndarray:
+    """The joint coordinates with passed limits partly restored, in place and not by velocity, which would bring in
+    energy."""
     coordinates = world.model.coordinates
-    back = coordinates.difference(state.q, world.limits.nearest(state.q))
-    q = coordinates.integrate(state.q, back, RECOVERY)
-    return replace(state, q=close(world.model, q, world.loops, world.given(state.time), PROJECTIONS))
+    return coordinates.integrate(q, coordinates.difference(q, world.limits.nearest(q)), RECOVERY)
 
 
-def _advance(world: World, state: State, h: float) -> tuple[State, float]:
-    """The state after one step, and how far beyond its limit [rad or m] the worst joint is that may have passed it."""
+def _advance(world: World, state: State, h: float) -> tuple[State, float, bool]:
+    """The state after one step, how far beyond its limit [rad or m] the worst joint is that may have passed it, and
+    whether all loops are closed."""
     model, c = world.model, world.model.columns
     memory = state.memory
     middle = state.time + 0.5 * h
@@ -82,7 +86,8 @@ def _advance(world: World, state: State, h: float) -> tuple[State, float]:
     rows = gather(world, kin, moving, links, q, expected, h)
     closing = loop_rows(model, kin, world.loops) if len(world.loops) else None
     forces = np.concatenate((natural[:, None], rows.columns, *((closing.columns,) if closing else ())), axis=1)
-    answer = respond(model, world.taut(kin, h), resistance, forces, links, across)
+    loads = np.zeros((0, 6)) if memory is None else memory.loads
+    answer = respond(model, world.taut(kin, h, loads), resistance, forces, links, across)
     smooth, pushes = answer[c.slot_of, 0], answer[:, 1 : 1 + len(rows.key)]
     free = state.v + h * smooth
     hold, coupling, pull = None, np.zeros((0, len(rows.key))), np.zeros(0)
@@ -109,11 +114,12 @@ def _advance(world: World, state: State, h: float) -> tuple[State, float]:
         rows.bound[:near] += np.maximum(-beyond[rows.limits.key], 0.0) / (0.5 * h)
     touched = rows.contacts.link[impulses[len(rows.limits) :: 3] != 0]
     memory = Memory(smooth, rows.key, impulses, touched, len(rows.contacts), iterations)
+    closed = True
+    if violation > 0.0:
+        after = _recovered(world, after)
     if hold:
-        given = world.given(state.time + h)
-        after, enough = hold.closed(model, after, given)
-        if not enough:
-            after = close(model, after, world.loops, given, PROJECTIONS)
+        after, closed = hold.closed(model, after, world.given(state.time + h))
+        violation = world.limits.violation(after)
         held = np.concatenate((world.loops.host, world.loops.real))
         memory = replace(
             memory,
@@ -121,7 +127,7 @@ def _advance(world: World, state: State, h: float) -> tuple[State, float]:
             loads=closing.wrenches((pull + coupling @ impulses) / h),
             rank=hold.norm.rank,
         )
-    return State(after, v, state.time + h, memory), violation
+    return State(after, v, state.time + h, memory), violation, closed
 
 
 def _beyond(world: World, rows: Rows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:

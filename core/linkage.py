@@ -170,6 +170,14 @@ class Link:
     def _refuse(self, what: str, remedy: str) -> NoReturn:
         raise LinkageError(f"link {self.name!r}: {what}; {remedy}")
 
+    def rest_pose(self) -> np.ndarray:
+        """The pose (4, 4) of the link in the world with all joint coordinates zero."""
+        link, rest = self, np.eye(4)
+        while link is not None:
+            rest = pose(np.asarray(link.rotation, dtype=float), np.asarray(link.position, dtype=float)) @ rest
+            link = link.parent
+        return rest
+
     def children(self) -> Iterator[Link]:
         """The links this one carries, in the order they were added."""
         link = self.child
@@ -215,7 +223,7 @@ class Linkage:
         """
         host = self.world if host is None else host
         at = _frame(at)
-        seat = pose_inverse(self._rest_pose(real)) @ self._rest_pose(host) @ at if seat is None else _frame(seat)
+        seat = pose_inverse(real.rest_pose()) @ host.rest_pose() @ at if seat is None else _frame(seat)
         virtual = Link(
             name or f"{host.name}-{real.name}", Joint(joint) if isinstance(joint, str) else joint,
             at[:3, 3], at[:3, :3], mass=0.0, real=real, seat=seat, closure=closure or Closure(),
@@ -226,7 +234,7 @@ class Linkage:
         """Cuts the joint of `link`: a virtual link is removed, any other hangs under the world by a free joint, at its
         rest pose (structure-varying paper, section 4.2)."""
         if link.real is None:
-            rest = self._rest_pose(link)
+            rest = link.rest_pose()
             link.position, link.rotation, link.joint = rest[:3, 3], rest[:3, :3], Joint("free")
         before = None
         for brother in link.parent.children():
@@ -242,14 +250,6 @@ class Linkage:
             self.add(link)
         else:
             link.parent = None
-
-    def _rest_pose(self, link: Link) -> np.ndarray:
-        """The pose (4, 4) of `link` in the world with all joint coordinates zero."""
-        rest = np.eye(4)
-        while link is not None and link is not self.world:
-            rest = pose(np.asarray(link.rotation, dtype=float), np.asarray(link.position, dtype=float)) @ rest
-            link = link.parent
-        return rest
 
     def _all(self) -> Iterator[Link]:
         """Real and virtual links below the world, parents before children, depth first."""

@@ -14,6 +14,8 @@ from .kinematics import Kinematics, Motions, link_poses, push
 from .model import Model
 from .spatial import cross
 
+_IDENTITY = np.eye(3)
+
 RANK = 1e-10
 """Eigenvalues of the scaled Delassus matrix below this share of the largest are dependent rows."""
 CLOSED, CORRECTIONS = 1e-10, 5
@@ -83,6 +85,33 @@ def loop_rows(model: Model, kin: Kinematics, loops: Loops) -> LoopRows:
 
 
 @dataclass(frozen=True)
+class Strands:
+    """The links that loops' loads pass, s of them: their slots `link` (s,); the directions `along` (s, 3) and `length`
+    (s,) [m] from their joints to where the load comes from; the `loop` (s,), and whether they are on the `host`'s side
+    (s,), where its load pulls the other way."""
+
+    link: np.ndarray
+    along: np.ndarray
+    length: np.ndarray
+    loop: np.ndarray
+    host: np.ndarray
+
+    def against_turning(self, amount: np.ndarray) -> np.ndarray:
+        """Inertias (s, 3, 3) of `amount` (s,) [kg m²] that resist turning, but not about the strand itself."""
+        return amount[:, None, None] * (_IDENTITY - self.along[:, :, None] * self.along[:, None, :])
+
+
+def strands_of(loops: Loops, model: Model, kin: Kinematics, rows: np.ndarray | None = None) -> Strands:
+    """The strands in a pose; `rows` as in `Loops.strands`, where they are known."""
+    link, further, loop, host = (loops.strands(model.assembly.slot, model.parent) if rows is None else rows).T
+    at, seat = loops.frames(kin.poses)
+    ends = np.where((host > 0)[:, None], at[loop, :3, 3], seat[loop, :3, 3])
+    arm = np.where((further < 0)[:, None], ends, kin.poses[further, :3, 3]) - kin.poses[link, :3, 3]
+    length = np.sqrt((arm * arm).sum(-1))
+    return Strands(link, arm / np.maximum(length, 1e-300)[:, None], length, loop, host > 0)
+
+
+@dataclass(frozen=True)
 class LeastNorm:
     """The least-norm solutions of G x = b for a symmetric, positive semidefinite and often singular G.
 
@@ -147,7 +176,7 @@ class Hold:
     def closed(self, model: Model, q: np.ndarray, given: np.ndarray | None) -> tuple[np.ndarray, bool]:
         """Joint coordinates (nq,) near `q` with the projected loops closed, by Newton's method with the step's own
         matrix, and whether that was enough; `given` as in `kinematics`."""
-        loops, moves, before = self.rows.loops, self.pulls[model.columns.slot_of], np.inf
+        loops, moves, best, before = self.rows.loops, self.pulls[model.columns.slot_of], q, np.inf
         for _ in range(CORRECTIONS + 1):
             gap = np.where(loops.soft, 0.0, loops.gaps(link_poses(model, q, given)[0]))
             worst = float(np.abs(gap).max())

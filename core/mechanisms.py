@@ -51,7 +51,7 @@ def chain(
     for index in range(links):
         if link is None:
             down = np.array([1.0, 0.0, 0.0] if horizontal else [0.0, 0.0, -1.0])
-            position, rotation = np.zeros(3), _frame(along=down, hinge=np.array([0.0, 1.0, 0.0]))
+            position, rotation = np.zeros(3), frame_of(along=down, hinge=np.array([0.0, 1.0, 0.0]))
         else:
             position, rotation = np.array([0.0, length, 0.0]), QUARTER_TURN if index % 2 else QUARTER_TURN.T
         piece = rod(f"link.{index}", Joint(kind, **joint), length=length, mass=mass, radius=radius)
@@ -68,7 +68,7 @@ def pendulum(**joint) -> Linkage:
     """
     linkage = Linkage()
     bob = Link("bob", Joint("hinge", **joint), center_of_mass=np.array([0.0, 0.5, 0.0]), inertia=0.25 * np.eye(3))
-    bob.rotation = _frame(along=np.array([-1.0, 0.0, 0.0]), hinge=np.array([0.0, 1.0, 0.0]))
+    bob.rotation = frame_of(along=np.array([-1.0, 0.0, 0.0]), hinge=np.array([0.0, 1.0, 0.0]))
     linkage.add(bob)
     return linkage
 
@@ -186,7 +186,7 @@ def humanoid(*, height: float = 1.75, mass: float = 70.0, damping: float = 0.0) 
         for suffix, mirror in ((".L", 1.0), (".R", -1.0)) if joint[0] else (("", 1.0),):
             carrier = host if host in links else f"{host}{suffix}"
             along, front = (np.array(axis) * (mirror, 1.0, 1.0) for axis in BONES[bone])
-            place, frame = np.array(joint) * (mirror * scale, scale, scale), _frame(along=along, front=front)
+            place, frame = np.array(joint) * (mirror * scale, scale, scale), frame_of(along=along, front=front)
             origin, turn = rest[carrier]
             link = Link(name + suffix, _human_joint(name, mirror, damping), mass=mass * share / 100.0)
             link.position, link.rotation = turn.T @ (place - origin), turn.T @ frame
@@ -197,7 +197,7 @@ def humanoid(*, height: float = 1.75, mass: float = 70.0, damping: float = 0.0) 
     return linkage
 
 
-def _frame(*, along: np.ndarray, hinge: np.ndarray | None = None, front: np.ndarray | None = None) -> np.ndarray:
+def frame_of(*, along: np.ndarray, hinge: np.ndarray | None = None, front: np.ndarray | None = None) -> np.ndarray:
     """The rotation (3, 3) whose y axis is `along` and whose x axis is `hinge` or whose z axis is `front`."""
     x = np.cross(along, front) if hinge is None else hinge
     return np.column_stack([x, along, np.cross(x, along)])

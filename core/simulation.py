@@ -37,6 +37,8 @@ HASTE, GAIN = 2.0, 5e-4
 share of weight times size and motion."""
 EXPLOSION = 100.0
 """A gain of energy in one frame, in the same terms, that is no error of integration any more."""
+MOMENT = 1e-9
+"""Steps shorter than this share of a frame are not taken."""
 ENERGY, SUBSTEPS = 6, 7
 """Where a frame's record has its energy and number of steps."""
 STILL = 0.01
@@ -213,13 +215,12 @@ class Simulation:
         pieces: list[tuple[float, list]] = []
         last = 0.0
         for end, group in groupby([*due, (start + self.frame_time, "", True)], key=lambda event: event[0]):
-            steps = math.ceil((end - start - last) / self.frame_time * count - 1e-9)
-            pieces += [((end - start - last) / steps, [])] * (steps - 1)
-            here = [event for event in group if event[1]]
-            pieces += [((end - start - last) / steps, here)] if steps else []
-            if not steps and here:
-                pieces += [(0.0, here)]
-            last = end - start
+            length = end - start - last
+            length = length if length > MOMENT * self.frame_time else 0.0
+            steps = max(1, math.ceil(length / self.frame_time * count - 1e-9))
+            pieces += [(length / steps, [])] * (steps - 1)
+            pieces.append((length / steps, [event for event in group if event[1]]))
+            last += length
         return pieces
 
     def _due(self, until: float) -> list[tuple[float, str, bool]]:
@@ -227,7 +228,7 @@ class Simulation:
 
     def _step(self, state: State, h: float, touched: list) -> State:
         """One step, or where something happens in it, two: to when it happens, and on."""
-        if h <= 0.0:
+        if h <= MOMENT * self.frame_time:
             touched.append(np.zeros(0, dtype=int))
             return state
         begin = time.perf_counter()
@@ -241,18 +242,25 @@ class Simulation:
         if len(fired):
             share = float((was[fired] / (was[fired] - now[fired])).min())
             first = int(fired[(was[fired] / (was[fired] - now[fired])).argmin()])
-            after = step(self.world, state, share * h) if share * h > 1e-9 else state
-            touched.append(np.zeros(0, dtype=int) if after is state else after.memory.touched)
+            after = self._step_alone(state, share * h, touched)
             grab = not self.structure.closed[first]
             after = self._switched(after, self.structure.loops.names[first], grab, "grab" if grab else "region")
             return self._step(after, (1.0 - share) * h, touched)
         touched.append(after.memory.touched)
         rank, self._rank = self._rank, after.memory.rank
-        if self._rank < rank:
+        if self._rank < rank and not any(event.kind == "singular" for event in self.structure.events):
             self.structure = self.structure.note(after.time, "", "singular")
         for k in self.structure.overloaded(after.memory.loads):
             after = self._switched(after, self.structure.loops.names[k], False, "break")
         return after
+
+    def _step_alone(self, state: State, h: float, touched: list) -> State:
+        """One step in which nothing is looked for."""
+        if h <= MOMENT * self.frame_time:
+            return state
+        state = step(self.world, state, h)
+        touched.append(state.memory.touched)
+        return state
 
     def _poses(self, state: State) -> np.ndarray:
         return link_poses(self.model, state.q, self.world.given(state.time))[0]

@@ -52,16 +52,10 @@ class Smooth:
 
     def stages(self, state: State, h: float, table: tuple) -> np.ndarray:
         """The rates (stages, 2, nv) of rotation vectors and joint velocities at the stages of a step."""
-        model, turning = self.model, self.model.coordinates.quaternion_v
+        model = self.model
         rates = np.zeros((len(table), 2, model.nv))
         for i, row in enumerate(table):
-            increment, change = h * np.tensordot(row, rates[:i], 1) if row else np.zeros((2, model.nv))
-            v = state.v + change
-            u, w = increment[turning], v[turning]
-            half = cross(u, w)
-            rates[i, 0] = v
-            rates[i, 0][turning] = w + 0.5 * half + cross(u, half) / 12.0
-            at = State(model.coordinates.integrate(state.q, increment, 1.0), v, state.time + h * sum(row))
+            at, rates[i, 0] = stage(model, state, h, row, rates[:i])
             rates[i, 1] = acceleration(
                 model, at, gravity=self.gravity, loops=self.loops,
                 wrenches=self.wrenches and self.wrenches(model, at), forces=self.forces and self.forces(model, at),
@@ -77,6 +71,19 @@ class Smooth:
             q = close(self.model, q, loops, iterations=PROJECTIONS)
             v = connected_velocity(self.model, q, v, loops)
         return State(q, v, state.time + h)
+
+
+def stage(model: Model, state: State, h: float, row: tuple, rates: np.ndarray) -> tuple[State, np.ndarray]:
+    """The state at a stage of a step of `h` seconds, and its rates (nv,) of rotation vectors; `row` weighs the rates
+    (stages, 2, nv) at the stages before."""
+    turning = model.coordinates.quaternion_v
+    increment, change = h * np.tensordot(row, rates, 1) if row else np.zeros((2, model.nv))
+    v = state.v + change
+    u, w = increment[turning], v[turning]
+    half = cross(u, w)
+    rate = v.copy()
+    rate[turning] = w + 0.5 * half + cross(u, half) / 12.0
+    return State(model.coordinates.integrate(state.q, increment, 1.0), v, state.time + h * sum(row)), rate
 
 
 def rk4(

@@ -89,6 +89,11 @@ class Structure:
         loops = loops_of(a.names + b.names, a.kinds + b.kinds, a.closures + b.closures, *ends)
         return replace(self, loops=loops, closed=np.append(self.closed, np.zeros(len(b), dtype=bool)))
 
+    def forgotten(self, name: str) -> Structure:
+        """Without an open loop."""
+        keep = np.array([other != name for other in self.loops.names])
+        return replace(self, loops=self.loops.select(keep), closed=self.closed[keep])
+
     def switched(self, k: int, on: bool, loops: Loops | None = None) -> Structure:
         """With loop `k` closed or open."""
         closed = self.closed.copy()

@@ -12,6 +12,7 @@ from .collision import Collider
 from .dynamics import GRAVITY
 from .kinematics import Kinematics, Motions
 from .limits import Limits
+from .loops import strands_of
 from .model import Model
 from .motion import Follower
 from .shape import Scenery
@@ -32,7 +33,7 @@ class World:
     largest of them [m]. `light` (nv,): what each freedom moves at least, its own link's inertia and armature. `carried`
     (slots,) and `axis` (slots, 3): in trees that hang from the world, mass times place, in the link's frame, of what a
     link carries at its joints and itself, as length and direction; `turning` (slots,): the links' own inertias against
-    turning.
+    turning. `strands` as in `Loops.strands`.
     """
 
     model: Model
@@ -49,6 +50,7 @@ class World:
     axis: np.ndarray = field(init=False)
     turning: np.ndarray = field(init=False)
     size: float = field(init=False)
+    strands: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         a = self.model.assembly
@@ -61,6 +63,7 @@ class World:
         set_once = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         if self.loops is None:
             set_once("loops", self.model.loops.closed())
+        set_once("strands", self.loops.strands(self.model.assembly.slot, self.model.parent))
         set_once("gravity", np.asarray(self.gravity, dtype=float))
         set_once("collider", Collider(shapes, list(self.scenery)))
         set_once("limits", Limits(self.model))
@@ -76,6 +79,7 @@ class World:
         """The same world with other loops closed."""
         world = copy.copy(self)
         object.__setattr__(world, "loops", loops)
+        object.__setattr__(world, "strands", loops.strands(self.model.assembly.slot, self.model.parent))
         return world
 
     def _carried(self) -> tuple[np.ndarray, np.ndarray]:
@@ -93,22 +97,35 @@ class World:
         axis[model.assembly.slot] = result
         return length, axis / np.maximum(length, 1e-300)[:, None]
 
-    def taut(self, kin: Kinematics, h: float) -> Kinematics:
-        """The kinematics with the inertia that makes a step implicit in the loads that links carry.
+    def taut(self, kin: Kinematics, h: float, loads: np.ndarray) -> Kinematics:
+        """The kinematics with the inertia that makes a step implicit in the loads that links carry, their own trees'
+        weight and the `loads` (loops, 6) of the step before.
 
-        A link that carries the weight F at r resists turning like a spring, by (r·F) 1 - r Fᵀ. In long chains that is
-        the stiffest thing there is, and steps that see it only where they begin would have to be short. By the midpoint
-        rule it adds h²/4 of itself to the inertia; where the load stands on the link instead of hanging, nothing.
+        A link that carries the force F at r resists turning like a spring, by (r·F) 1 - r Fᵀ. In long chains, and where
+        loops are stretched, that is the stiffest thing there is, and steps that see it only where they begin would have
+        to be short. By the midpoint rule it adds h²/4 of itself to the inertia; where the load stands on the link
+        instead of hanging, nothing.
         """
-        if not self.carried.any():
+        loaded = len(loads) == len(self.loops) > 0
+        if not (loaded or self.carried.any()):
             return kin
-        along = (kin.poses[:-1, :3, :3] @ self.axis[:, :, None])[:, :, 0]
-        added = np.maximum(along @ (0.25 * h * h * self.gravity), 0.0) * self.carried
-        # no more than stability needs: where the step is short for the load, next to nothing
-        added *= TAUT * added / (added + self.turning)
         inertia = kin.inertia.copy()
-        inertia[:, :3, :3] += added[:, None, None] * (_IDENTITY - along[:, :, None] * along[:, None, :])
+        if self.carried.any():
+            along = (kin.poses[:-1, :3, :3] @ self.axis[:, :, None])[:, :, 0]
+            pull = np.maximum(along @ (0.25 * h * h * self.gravity), 0.0) * self.carried
+            added = self._needed(pull, self.turning)[:, None, None]
+            inertia[:, :3, :3] += added * (_IDENTITY - along[:, :, None] * along[:, None, :])
+        if loaded:
+            strands = strands_of(self.loops, self.model, kin, self.strands)
+            tension = (strands.along * loads[strands.loop, 3:]).sum(-1) * np.where(strands.host, -1.0, 1.0)
+            pull = 0.25 * h * h * np.maximum(tension, 0.0) * strands.length
+            added = strands.against_turning(self._needed(pull, self.turning[strands.link]))
+            np.add.at(inertia[:, :3, :3], strands.link, added)
         return replace(kin, inertia=inertia)
+
+    def _needed(self, pull: np.ndarray, turning: np.ndarray) -> np.ndarray:
+        """No more inertia than stability needs: where the step is short for the load, next to nothing."""
+        return pull * TAUT * pull / (pull + turning)
 
     def speeds(self, kin: Kinematics, moving: Motions) -> np.ndarray:
         """The speed (slots,) [m/s] that no point of each link exceeds."""

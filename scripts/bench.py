@@ -3,6 +3,7 @@
 python3 scripts/bench.py humanoid --json
 python3 scripts/bench.py chain --links 1000 --peers --json
 python3 scripts/bench.py blender --json
+python3 scripts/bench.py n-four-bar --n 40 --json
 """
 
 from __future__ import annotations
@@ -66,19 +67,33 @@ def blender(options: argparse.Namespace) -> dict:
     return measure_ours("scripts.cases.blender")
 
 
-CASES = {case.__name__: case for case in (humanoid, chain, blender)}
+def loops(options: argparse.Namespace) -> dict:
+    sizes = (str(options.n),) if options.case == "n-four-bar" else ()
+    return measure_ours("scripts.cases.loops", options.case, *sizes)
+
+
+def four_bar(options: argparse.Namespace) -> dict:
+    return measure_ours("scripts.cases.four_bar")
+
+
+LOOPS = ("n-four-bar", "andrews", "bricard", "high-bar", "swing", "humanoid-loops")
+CASES = {"humanoid": humanoid, "chain": chain, "blender": blender, "four-bar": four_bar} | dict.fromkeys(LOOPS, loops)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--links", type=int, default=1000, help="length of the chain (default 1000)")
+    parser.add_argument("--n", type=int, default=2, help="number of four-bars (default 2)")
     parser.add_argument("--peers", action="store_true", help="measure MuJoCo, Drake, Pinocchio and PyBullet too")
     parser.add_argument("--json", action="store_true", help="no table, only the JSON object at the end")
     options = parser.parse_args()
     if options.links < 1:
         parser.error(f"--links is {options.links}; give a whole number of at least 1")
+    if options.n < 1:
+        parser.error(f"--n is {options.n}; give a whole number of at least 1")
     params = {"links": options.links, "peers": options.peers} if options.case == "chain" else {}
+    params |= {"n": options.n} if options.case == "n-four-bar" else {}
     try:
         metrics = CASES[options.case](options)
     except (PreparationError, MeasurementError) as problem:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CORE = sorted((ROOT / "core").rglob("*.py"))
 ADDON = [ROOT / "__init__.py", *sorted((ROOT / "addon").rglob("*.py"))]
 SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
-COMMANDS = [path for path in sorted((ROOT / "scripts").glob("*.py")) if path.stem != "demo_scene"]
+COMMANDS = [path for path in sorted((ROOT / "scripts").glob("*.py")) if not path.stem.endswith("_scene")]
 BLENDER = {"bpy", "mathutils", "bpy_extras", "bl_math", "bmesh", "gpu", "gpu_extras", "blf", "addon_utils"}
 BLENDER |= {"rigify", "io_anim_bvh"}  # add-ons that every supported Blender brings along
 
