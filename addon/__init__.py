@@ -2,9 +2,9 @@
 
 import bpy
 
-from . import command, operators, panel, properties
+from . import command, connection_list, operators, overlay, panel, properties
 
-CLASSES = (*properties.CLASSES, *operators.CLASSES, *panel.CLASSES)
+CLASSES = (*properties.CLASSES, *operators.CLASSES, *panel.CLASSES, *connection_list.CLASSES)
 
 _commands: list = []
 """Handles of the registered command lines, for unregistering."""
@@ -14,11 +14,13 @@ def register() -> None:
     for cls in CLASSES:
         bpy.utils.register_class(cls)
     properties.attach()
+    overlay.register()
     _commands.append(bpy.utils.register_cli_command("armature_dynamics", command.run_in_blender))
 
 
 def unregister() -> None:
     bpy.utils.unregister_cli_command(_commands.pop())
+    overlay.unregister()
     properties.detach()
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)

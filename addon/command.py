@@ -12,7 +12,7 @@ from pathlib import Path
 
 import bpy
 
-from . import operators
+from . import connection, operators
 from .intake import open_input
 from .report import Report
 from .rig import ConversionError, RigWarning
@@ -119,7 +119,7 @@ def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace],
         text = json.dumps(report.as_dict(), indent=1, ensure_ascii=False) + "\n"
         _write(options.report, lambda path: Path(path).write_text(text, encoding="utf-8"))
     print(f"{report.armature}: {'ok' if report.ok else 'NOT ok'}")
-    print("\n".join([*report.lines(), *(f"warning: {line}" for line in report.news())]))
+    print("\n".join([*report.lines(), *report.events(), *(f"warning: {line}" for line in report.news())]))
     return report
 
 
@@ -128,11 +128,24 @@ def _find(name: str | None):
     there = ", ".join(repr(other) for other in armatures) or "none"
     if name is None and len(armatures) == 1:
         return next(iter(armatures.values()))
+    leader = _leader(list(armatures.values())) if name is None else None
+    if leader:
+        return leader
     if name is None and armatures:
         raise ConversionError(f"the scene has several armatures; choose one with --armature: {there}")
     if name not in armatures:
         raise ConversionError(f"the scene has no armature{f' {name!r}' if name else ''}; it has: {there}")
     return armatures[name]
+
+
+def _leader(armatures: list):
+    """The armature whose connections join all the dynamic ones, so that there is nothing to choose; or None."""
+    dynamic = [armature for armature in armatures if armature.armature_dynamics.enabled]
+    for armature in dynamic:
+        targets = {link.target for _, link in connection.live(armature) if link.target_kind == "BONE"}
+        if targets - {None, armature}:
+            return armature if set(connection.group(armature)) == set(dynamic) else None
+    return None
 
 
 def _followed(steps) -> Report:

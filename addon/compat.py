@@ -50,6 +50,21 @@ def channels(owner, action, identifier: str):
     return strip.channelbag(slot, ensure=True)
 
 
+def curves(action, identifier: str):
+    """The curves of an action's slot with that identifier, to look at, change or remove; nothing is made for it."""
+    holder = _holder(action, identifier)
+    return holder.fcurves if holder else ()
+
+
+def _holder(action, identifier: str):
+    if action is None or not SLOTTED:
+        return action
+    # files from before slots have no identifier
+    slot = next((slot for slot in action.slots if identifier in (slot.identifier, "")), None)
+    strips = action.layers[0].strips if slot and action.layers else ()
+    return strips[0].channelbag(slot) if strips else None
+
+
 def import_fbx(path: str) -> None:
     """Imports an FBX file: by Blender's own importer where it has one."""
     if bpy.app.version >= (4, 5, 0):

@@ -40,14 +40,15 @@ class Options:
 class Character:
     """A rig as physics sees it.
 
-    `bones` (n,): the rig's bone of each link, in the order of `linkage.links()`; `offsets` (n, 3, 3): the rotation of
-    each link's frame in its bone's; `carrier` as in `carriers`; `height` [m]; `lowest` [m]: of all points at the
-    start.
+    `links`: its own in `linkage`, which may hold other characters too, parents first; `bones` (n,): the rig's bone of
+    each; `offsets` (n, 3, 3): the rotation of each link's frame in its bone's; `carrier` as in `carriers`; `height`
+    [m]; `lowest` [m]: of all points at the start.
     """
 
     rig: Rig
     anatomy: Anatomy | None
     linkage: Linkage
+    links: list[Link]
     bones: list[int]
     offsets: np.ndarray
     roles: list[str]
@@ -89,11 +90,12 @@ def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options
         link = _placed(rig, bone, above, keyed, frames, start, rotations, warnings)
         _give_body(link, bodies[bone], capsules[bone], rotations[bone], rig.heads[bone], options)
         links[bone] = linkage.add(link, links.get(above))
-    bones = [rig.index[link.name] for link in linkage.links()]
+    ordered = list(linkage.links())
+    bones = [rig.index[link.name] for link in ordered]
     offsets = np.array([rig.rest[bone, :3, :3].T @ rotations[bone] for bone in bones])
     add_passive(linkage, options.damping, options.tone, options.gravity)
     height = _height(anatomy, capsules)
-    character = Character(rig, anatomy, linkage, bones, offsets, roles, carrier, height, 0.0, warnings)
+    character = Character(rig, anatomy, linkage, ordered, bones, offsets, roles, carrier, height, 0.0, warnings)
     return replace(character, lowest=_lowest(character, source))
 
 
@@ -213,7 +215,7 @@ def _lowest(character: Character, source: Source) -> float:
     """The lowest point [m] of the colliders in the start pose."""
     poses = character.link_poses(source)[0]
     lowest = np.inf
-    for pose, link in zip(poses, character.linkage.links(), strict=True):
+    for pose, link in zip(poses, character.links, strict=True):
         for shape in link.shapes:
             ends = np.array([shape.start, shape.end]) @ pose[:3, :3].T + pose[:3, 3]
             lowest = min(lowest, float(ends[:, 2].min()) - shape.radius)

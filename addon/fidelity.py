@@ -1,4 +1,4 @@
-"""How well the rig, as Blender evaluates it after baking, follows the trajectory."""
+"""How well rigs, as Blender evaluates them after baking, follow the trajectory."""
 
 from __future__ import annotations
 
@@ -8,57 +8,100 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from .convert import Character
+from .cast import Actor, Cast
+from .connection import Grip
+from .prop import placed
 from .rig import rigid
-from .source import Source, evaluated_poses
+from .source import evaluated_poses
 
 
 @dataclass(frozen=True)
 class Fidelity:
     """Largest differences over all frames and bones: place [m], turn [deg], and how far a bone's joint is from where
-    its parent carries it [m]; and the largest coordinate [m] of a bone in the world or from the armature's origin."""
+    its parent carries it [m]; the largest coordinate [m] of a bone in the world or from the armature's origin; and how
+    far the ends of each connection come apart while it holds [m], NaN where it never does."""
 
     error_m: float
     error_deg: float
     separation_m: float
     reach_m: float
+    gaps_m: np.ndarray
 
 
-def measure(armature, character: Character, source: Source, poses: np.ndarray) -> Iterator[float]:
-    """Evaluates the rig at each frame of link poses (F, n, 4, 4), yielding progress 0 … 1; returns the Fidelity."""
+def measure(cast: Cast, grips: list[Grip], poses: np.ndarray, closed: np.ndarray) -> Iterator[float]:
+    """Evaluates the rigs at each frame of link poses (F, n, 4, 4), yielding progress 0 … 1; returns the Fidelity.
+
+    `closed` (F, k): whether each connection holds.
+    """
     scene = bpy.context.scene
     current, subframe = scene.frame_current, scene.frame_subframe
-    links = list(character.linkage.links())
-    number = {link: i for i, link in enumerate(links)}
-    jointed = [i for i, link in enumerate(links) if link.parent in number]
-    parents = [number[links[i].parent] for i in jointed]
-    keyed = np.array([links[i].keyed for i in jointed], dtype=bool)
-    held = _anchors(source.at(source.start)[0], character.bones, parents, jointed)
-    worst = np.zeros(4)
+    followers = [_Follower(actor) for actor in cast.actors]
+    start = cast.actors[0].source.start
+    worst, ends = np.zeros(4), np.empty((len(poses), len(grips), 2, 4, 4))
+    actual = np.tile(np.eye(4), (len(cast.links) + 1, 1, 1))  # the last one is the world
     try:
         for i, expected in enumerate(poses):
-            scene.frame_set(source.start + i)
-            bones, world = evaluated_poses(armature, character.rig)
-            bones = world @ bones[character.bones]
-            actual = rigid(bones)
-            actual[:, :3, :3] = actual[:, :3, :3] @ character.offsets
-            place = np.linalg.norm(actual[:, :3, 3] - expected[:, :3, 3], axis=1).max()
-            chord = np.linalg.norm(actual[:, :3, :3] - expected[:, :3, :3], axis=(1, 2)).max()
-            turn = np.degrees(2 * np.arcsin(min(chord / np.sqrt(8), 1.0)))
-            moving = _anchors(source.at(source.start + i)[0], character.bones, parents, jointed)
-            anchors = np.where(keyed[:, None, None], moving, held)
-            apart = np.linalg.norm((bones[parents] @ anchors)[:, :3, 0] - bones[jointed, :3, 3], axis=1)
-            heads = bones[:, :3, 3]
-            reach = np.abs([heads, heads - world[:3, 3]]).max()
-            worst = np.maximum(worst, [place, turn, apart.max(initial=0.0), reach])
+            scene.frame_set(start + i)
+            for follower in followers:
+                links = follower.actor.links
+                actual[links], found = follower.look(start + i, expected[links])
+                worst = np.maximum(worst, found)
+            for prop in cast.linked:
+                if prop.thing:
+                    actual[cast.number(prop)] = rigid(placed(prop.thing))
+            for k, grip in enumerate(grips):
+                ends[i, k] = [actual[-1 if end.number is None else end.number] for end in (grip.host, grip.real)]
             yield (i + 1) / len(poses)
     finally:
         scene.frame_set(current, subframe=subframe)
-    return Fidelity(*(float(value) for value in worst))
+    gaps = [_gap(grip, *ends[:, k].swapaxes(0, 1), closed[:, k]) for k, grip in enumerate(grips)]
+    return Fidelity(*(float(value) for value in worst), np.array(gaps))
 
 
-def _anchors(own: np.ndarray, bones: list[int], parents: list[int], jointed: list[int]) -> np.ndarray:
-    """Where joints stand in their parents' bones (k, 4, 1) in evaluated poses (n, 4, 4). Bones' matrices in Blender are
-    skewed by up to 3e-6, so this is asked of them as they are."""
-    poses = own[bones]
-    return np.linalg.inv(poses[parents]) @ poses[jointed][:, :, 3:]
+class _Follower:
+    """Compares one actor with the trajectory."""
+
+    def __init__(self, actor: Actor) -> None:
+        self.actor = actor
+        links = actor.character.links
+        number = {link: i for i, link in enumerate(links)}
+        self.jointed = [i for i, link in enumerate(links) if link.parent in number]
+        self.parents = [number[links[i].parent] for i in self.jointed]
+        self.keyed = np.array([links[i].keyed for i in self.jointed], dtype=bool)
+        self.held = self._anchors(actor.source.start)
+
+    def look(self, frame: int, expected: np.ndarray) -> tuple[np.ndarray, tuple[float, float, float, float]]:
+        """The links' poses (n, 4, 4) at the scene's current frame, and the first four measures of Fidelity."""
+        character = self.actor.character
+        bones, world = evaluated_poses(self.actor.armature, character.rig)
+        bones = world @ bones[character.bones]
+        actual = rigid(bones)
+        actual[:, :3, :3] = actual[:, :3, :3] @ character.offsets
+        place = np.linalg.norm(actual[:, :3, 3] - expected[:, :3, 3], axis=1).max()
+        chord = np.linalg.norm(actual[:, :3, :3] - expected[:, :3, :3], axis=(1, 2)).max()
+        turn = np.degrees(2 * np.arcsin(min(chord / np.sqrt(8), 1.0)))
+        anchors = np.where(self.keyed[:, None, None], self._anchors(frame), self.held)
+        apart = np.linalg.norm((bones[self.parents] @ anchors)[:, :3, 0] - bones[self.jointed, :3, 3], axis=1)
+        heads = bones[:, :3, 3]
+        reach = np.abs([heads, heads - world[:3, 3]]).max()
+        return actual, (place, turn, apart.max(initial=0.0), reach)
+
+    def _anchors(self, frame: int) -> np.ndarray:
+        """Where the source has joints in their parents' bones (k, 4, 1) at a frame. Bones' matrices in Blender are
+        skewed by up to 3e-6, so this is asked of them as they are."""
+        poses = self.actor.source.at(frame)[0][self.actor.character.bones]
+        return np.linalg.inv(poses[self.parents]) @ poses[self.jointed][:, :, 3:]
+
+
+def _gap(grip: Grip, hosts: np.ndarray, reals: np.ndarray, closed: np.ndarray) -> float:
+    """How far a connection comes apart [m] while it holds, from the poses (F, 4, 4) of the links at its ends. One that
+    is made on the way holds the real link as it is then."""
+    largest, seat = np.nan, grip.real.frame if grip.closed else None
+    for host, real, holds in zip(hosts @ grip.host.frame, reals, closed):
+        if not holds:
+            seat = None
+            continue
+        seat = np.linalg.inv(real) @ host if seat is None else seat
+        away = (np.linalg.inv(host) @ real @ seat)[:3, 3]
+        largest = np.fmax(largest, np.linalg.norm(away[1:] if grip.kind == "prismatic" else away))
+    return float(largest)

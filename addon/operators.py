@@ -31,7 +31,7 @@ def make_dynamic(armature) -> tuple[str, int, int]:
     )
 
 
-class _OnDynamicArmature:
+class OnArmature:
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
@@ -43,7 +43,7 @@ class _OnDynamicArmature:
         return True
 
 
-class ARMATURE_DYNAMICS_OT_make_dynamic(_OnDynamicArmature, bpy.types.Operator):
+class ARMATURE_DYNAMICS_OT_make_dynamic(OnArmature, bpy.types.Operator):
     """Find out which bones physics should move, and prepare the armature for simulating"""
 
     bl_idname = "armature_dynamics.make_dynamic"
@@ -59,7 +59,7 @@ class ARMATURE_DYNAMICS_OT_make_dynamic(_OnDynamicArmature, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class ARMATURE_DYNAMICS_OT_remove(_OnDynamicArmature, bpy.types.Operator):
+class ARMATURE_DYNAMICS_OT_remove(OnArmature, bpy.types.Operator):
     """Play the source animation again, remove the simulation that was not kept, and forget the bones' roles"""
 
     bl_idname = "armature_dynamics.remove"
@@ -68,17 +68,16 @@ class ARMATURE_DYNAMICS_OT_remove(_OnDynamicArmature, bpy.types.Operator):
     def execute(self, context):
         armature = context.object
         settings = armature.armature_dynamics
-        if settings.state == stage.SIMULATED:
-            stage.discard(armature)
-        elif settings.state == stage.KEPT:
-            stage.restore_source(armature)
+        give_up = {stage.SIMULATED: stage.discard, stage.KEPT: stage.restore_source}.get(settings.state)
+        for member in stage.together(armature) if give_up else ():
+            give_up(member)
         for bone in armature.pose.bones:
             bone.armature_dynamics.role = IGNORED
         settings.enabled = False
         return {"FINISHED"}
 
 
-class ARMATURE_DYNAMICS_OT_simulate(_OnDynamicArmature, bpy.types.Operator):
+class ARMATURE_DYNAMICS_OT_simulate(OnArmature, bpy.types.Operator):
     """Let physics move the armature over its frame range and write the result as keyframes of an action of its own.
     Esc stops and leaves everything as it was"""
 
@@ -141,7 +140,7 @@ class ARMATURE_DYNAMICS_OT_simulate(_OnDynamicArmature, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class _OnTake(_OnDynamicArmature):
+class _OnTake(OnArmature):
     states = (stage.SIMULATED, stage.KEPT)
 
     @classmethod
@@ -150,40 +149,46 @@ class _OnTake(_OnDynamicArmature):
 
 
 class ARMATURE_DYNAMICS_OT_keep(_OnTake, bpy.types.Operator):
-    """Accept the simulation: its keyframes stay. The source animation can still be restored"""
+    """Accept the simulation: its keyframes stay. The source animation can still be restored. Armatures that were
+    simulated together are kept together"""
 
     bl_idname = "armature_dynamics.keep"
     bl_label = "Keep"
     states = (stage.SIMULATED,)
 
     def execute(self, context):
-        stage.keep(context.object)
+        for member in stage.together(context.object):
+            stage.keep(member)
         return {"FINISHED"}
 
 
 class ARMATURE_DYNAMICS_OT_discard(_OnTake, bpy.types.Operator):
-    """Remove the simulation and play the source animation again"""
+    """Remove the simulation and play the source animation again, also on the armatures that were simulated together
+    with this one"""
 
     bl_idname = "armature_dynamics.discard"
     bl_label = "Discard"
 
     def execute(self, context):
-        stage.discard(context.object)
+        for member in stage.together(context.object):
+            stage.discard(member)
         return {"FINISHED"}
 
 
 class ARMATURE_DYNAMICS_OT_restore_source(_OnTake, bpy.types.Operator):
-    """Play the source animation again; the action with the simulation stays in the file"""
+    """Play the source animation again, also on the armatures that were simulated together with this one; the actions
+    with the simulation stay in the file"""
 
     bl_idname = "armature_dynamics.restore_source"
     bl_label = "Restore Source"
 
     def execute(self, context):
-        stage.restore_source(context.object)
+        for member in stage.together(context.object):
+            stage.restore_source(member)
         return {"FINISHED"}
 
 
-class ARMATURE_DYNAMICS_OT_set_role(_OnDynamicArmature, bpy.types.Operator):
+class ARMATURE_DYNAMICS_OT_set_role(OnArmature, bpy.types.Operator):
     """Give the selected bones the role of the active one"""
 
     bl_idname = "armature_dynamics.set_role"

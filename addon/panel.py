@@ -52,7 +52,7 @@ class ARMATURE_DYNAMICS_PT_sidebar(bpy.types.Panel):
         layout.operator("armature_dynamics.remove", icon="X")
 
 
-class _SidebarPart:
+class SidebarPart:
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
     bl_category = "Dynamics"
@@ -64,7 +64,7 @@ class _SidebarPart:
         return armature is not None and armature.type == "ARMATURE" and armature.armature_dynamics.enabled
 
 
-class ARMATURE_DYNAMICS_PT_body(_SidebarPart, bpy.types.Panel):
+class ARMATURE_DYNAMICS_PT_body(SidebarPart, bpy.types.Panel):
     bl_label = "Body"
 
     def draw(self, context):
@@ -75,7 +75,7 @@ class ARMATURE_DYNAMICS_PT_body(_SidebarPart, bpy.types.Panel):
             layout.prop(settings, name)
 
 
-class ARMATURE_DYNAMICS_PT_scene(_SidebarPart, bpy.types.Panel):
+class ARMATURE_DYNAMICS_PT_scene(SidebarPart, bpy.types.Panel):
     bl_label = "Scene"
 
     def draw(self, context):
@@ -91,8 +91,9 @@ class ARMATURE_DYNAMICS_PT_scene(_SidebarPart, bpy.types.Panel):
         layout.prop(settings, "mute_constraints")
 
 
-class ARMATURE_DYNAMICS_PT_result(_SidebarPart, bpy.types.Panel):
+class ARMATURE_DYNAMICS_PT_result(SidebarPart, bpy.types.Panel):
     bl_label = "Result"
+    bl_order = 2
 
     @classmethod
     def poll(cls, context):
@@ -102,8 +103,9 @@ class ARMATURE_DYNAMICS_PT_result(_SidebarPart, bpy.types.Panel):
         _write(self.layout, context, context.object.armature_dynamics.summary)
 
 
-class ARMATURE_DYNAMICS_PT_warnings(_SidebarPart, bpy.types.Panel):
+class ARMATURE_DYNAMICS_PT_warnings(SidebarPart, bpy.types.Panel):
     bl_label = "Warnings"
+    bl_order = 2
 
     @classmethod
     def poll(cls, context):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 import bpy
 import numpy as np
 
-from ..core import Trajectory
+from ..core import Simulation, Trajectory
+from .connection import Grip
 from .rig import RigWarning
 
 SEPARATION = 1e-6
+GAP = 1e-5
 ERROR = 1e-4
 """Promised for characters up to human size [m]; larger ones are less exact in Blender's single precision."""
 ERROR_DEG = 0.01
@@ -19,10 +22,20 @@ LIMIT_DEG = 1.0
 PENETRATION = 0.01
 """Part of the character's height."""
 ENERGY = 1e-3
-"""Part of mass · gravity · height."""
+"""Part of mass · gravity · size: the height, or the length of what lies."""
 PROMISED_HEIGHT = 2.0
 ROUNDINGS = 4
 """Places far from the origin are allowed so many roundings of Blender's single precision."""
+
+
+HAPPENED = {
+    "connect": "connected",
+    "cut": "cut",
+    "break": "broke",
+    "grab": "grabbed",
+    "region": "left its region",
+    "jam": "jammed",
+}
 
 
 @dataclass
@@ -44,6 +57,7 @@ class Report:
     penetration_max_m: float
     limit_violation_max_deg: float
     energy_gain_max_J: float
+    connections: list[dict] = field(default_factory=list)
     warnings: list[RigWarning] = field(default_factory=list)
     ok: bool = True
     automatic: bool = False
@@ -61,10 +75,23 @@ class Report:
             f"{self.frames} frames of {'up to ' if self.automatic else ''}{self.substeps} steps",
             f"{self.seconds['total']:.2f} s, {self.ms_per_step['median']:.2f} ms a step",
             f"Joints apart by {1e3 * self.joint_separation_max_m:.1e} mm",
+            *([f"Connections apart by {1e3 * self.gap_m():.1e} mm"] if self.connections else []),
             f"Bake exact to {1e3 * self.bake_error_max_m:.1e} mm, {self.bake_error_max_deg:.1e}°",
             f"Sinks in by {1e3 * self.penetration_max_m:.2f} mm",
             f"Limits exceeded by {self.limit_violation_max_deg:.2f}°",
             f"Energy gained {self.energy_gain_max_J:.1e} J",
+        ]
+
+    def gap_m(self) -> float:
+        """How far any connection comes apart while it holds [m]."""
+        return max((connection["gap_max_m"] or 0.0 for connection in self.connections), default=0.0)
+
+    def events(self) -> list[str]:
+        """What happened to connections, as lines."""
+        return [
+            f"{connection['name']}: {HAPPENED.get(event['kind'], event['kind'])} at frame {event['frame']:.4g}"
+            for connection in self.connections
+            for event in connection["events"]
         ]
 
     def news(self) -> list[str]:
@@ -74,9 +101,12 @@ class Report:
         others = (warning for warning in self.warnings if not warning.code.startswith("welded_"))
         return [": ".join(part for part in (warning.bone, warning.message) if part) for warning in others] + lines
 
-    def judge(self, height: float, weight: float, reach: float, driven: bool) -> None:
-        """Adds a warning for each broken promise, and sets `ok`. `height` [m], `weight` [N], `reach` the largest
-        coordinate [m]; a `driven` character may gain energy."""
+    def judge(
+        self, height: float, length: float, weight: float, reach: float, driven: bool, exact: Sequence[bool] = ()
+    ) -> None:
+        """Adds a warning for each broken promise, and sets `ok`. `height` and `length` (its largest extent) [m],
+        `weight` [N], `reach` the largest coordinate [m]; a `driven` character may gain energy; `exact` connections do
+        not come apart."""
         size = max(1.0, height / PROMISED_HEIGHT)
         rounding = ROUNDINGS * float(np.spacing(np.float32(reach)))
         promises = [
@@ -92,8 +122,20 @@ class Report:
             ("penetration", self.penetration_max_m, PENETRATION * height, "m", "the character sinks into the scenery"),
             ("limit", self.limit_violation_max_deg, LIMIT_DEG, "°", "joints exceed their limits"),
         ]
+        promises += [
+            (
+                "connection_apart",
+                connection["gap_max_m"] or 0.0,
+                max(GAP * size, rounding),
+                "m",
+                f"connection {connection['name']!r} comes apart",
+            )
+            for connection, promised in zip(self.connections, exact)
+            if promised
+        ]
         if not driven:
-            promises.append(("energy", self.energy_gain_max_J, ENERGY * weight * height, "J", "energy was gained"))
+            most = ENERGY * weight * max(height, length)
+            promises.append(("energy", self.energy_gain_max_J, most, "J", "energy was gained"))
         for code, value, most, unit, what in promises:
             if not value <= most:
                 self.warnings.append(RigWarning(code, "", f"{what}: {value:.3g} {unit}, more than {most:.3g} {unit}"))
@@ -111,3 +153,26 @@ def measured(trajectory: Trajectory) -> dict:
         "energy_gain_max_J": float(gained.max()),
         "blender": bpy.app.version_string,
     }
+
+
+def held(grips: list[Grip], loops: list[int], gaps: Sequence[float], simulation: Simulation, start: int) -> list[dict]:
+    """What the report says about each connection: the number of its loop in the trajectory is in `loops`, its gap [m]
+    in `gaps`, NaN where it never held; `start` is the first frame."""
+    if not grips:
+        return []
+    forces = np.linalg.norm(simulation.trajectory.loop_force[:, loops, 3:], axis=-1)
+    return [
+        {
+            "name": grip.name,
+            "from": grip.start.label,
+            "to": grip.end.label,
+            "events": [
+                {"frame": round(start + event.time / simulation.frame_time, 4), "kind": event.kind}
+                for event in simulation.events
+                if event.name == grip.name
+            ],
+            "gap_max_m": None if np.isnan(gap) else gap,
+            "force_max_N": float(np.nanmax(forces[:, k], initial=0.0)),
+        }
+        for k, (grip, gap) in enumerate(zip(grips, map(float, gaps)))
+    ]

@@ -47,6 +47,11 @@ class Rig:
     def heads(self) -> np.ndarray:
         return self.rest[:, :3, 3]
 
+    @property
+    def extent(self) -> np.ndarray:
+        """The size (3,) [m] of the box around all bones at rest."""
+        return np.ptp(np.concatenate([self.heads, self.tails]), axis=0)
+
     @cached_property
     def children(self) -> list[list[int]]:
         children: list[list[int]] = [[] for _ in self.names]
@@ -99,16 +104,16 @@ def check_scale(name: str, world: np.ndarray) -> None:
         )
 
 
-def _is_hidden(armature) -> bool:
-    """Whether it is kept from being evaluated; the eye in the outliner does not do that."""
+def is_hidden(thing) -> bool:
+    """Whether an object is kept from being evaluated; the eye in the outliner does not do that."""
     # asked first because it brings the view layer up to date
     graph = bpy.context.evaluated_depsgraph_get()
     # a visible skin brings a hidden armature into the dependency graph, but not its animation
     return (
-        not armature.evaluated_get(graph).is_evaluated
-        or armature.hide_viewport
-        or armature.name not in bpy.context.view_layer.objects
-        or all(collection.hide_viewport for collection in armature.users_collection)
+        not thing.evaluated_get(graph).is_evaluated
+        or thing.hide_viewport
+        or thing.name not in bpy.context.view_layer.objects
+        or all(collection.hide_viewport for collection in thing.users_collection)
     )
 
 
@@ -135,7 +140,7 @@ def read_rig(armature, world: np.ndarray | None = None) -> Rig:
         raise ConversionError(
             f"armature {armature.name!r} shows its rest position; switch to Pose Position in its data properties"
         )
-    if _is_hidden(armature):
+    if is_hidden(armature):
         raise ConversionError(f"armature {armature.name!r} is hidden, so Blender does not evaluate it; show it")
     world = np.array(armature.matrix_world, dtype=float) if world is None else world
     check_scale(armature.name, world)

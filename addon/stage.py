@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import bpy
 
-from . import compat
+from . import compat, switch
 from .bake import PATHS
 from .convert import Character
 
-SOURCE, SIMULATED, KEPT = "SOURCE", "SIMULATED", "KEPT"
+SOURCE, SIMULATED, KEPT = switch.SOURCE, "SIMULATED", "KEPT"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def play_source(armature) -> None:
     settings = armature.armature_dynamics
     if settings.state == SOURCE:
         return
+    switch.carry(armature)
     compat.assign_action(armature, settings.source_action, settings.source_slot, exact=True)
     for bone in armature.pose.bones:
         own = bone.armature_dynamics
@@ -71,9 +73,14 @@ def play_source(armature) -> None:
     _refresh()
 
 
-def set_simulated(armature, before: Played, action) -> None:
-    """Remembers the source, now that `action` plays instead; an earlier take that was not kept is removed."""
+def set_simulated(armature, before: Played, action, members: Sequence = ()) -> None:
+    """Remembers the source, now that `action` plays instead, and with which others it was simulated; an earlier take
+    that was not kept is removed."""
     settings = armature.armature_dynamics
+    settings.partners.clear()
+    for member in members:
+        if member != armature:
+            settings.partners.add().armature = member
     if settings.state == SOURCE:
         settings.source_action = bpy.data.actions.get(before.action)
         settings.source_slot, settings.source_animated = before.slot, before.animated
@@ -85,6 +92,19 @@ def set_simulated(armature, before: Played, action) -> None:
         if settings.state == SOURCE or not own.source_mode:
             own.source_mode, own.source_location, own.source_rotation, own.source_scale = before.channels[bone.name]
     settings.action, settings.state = action, SIMULATED
+
+
+def together(armature) -> list:
+    """The armature, and those that share its simulation, which is kept or given up as a whole. One that was simulated
+    again since is on its own, and so is a duplicate."""
+    state = armature.armature_dynamics.state
+    return [armature] + [
+        partner.armature
+        for partner in armature.armature_dynamics.partners
+        if partner.armature
+        and partner.armature.armature_dynamics.state == state
+        and any(other.armature == armature for other in partner.armature.armature_dynamics.partners)
+    ]
 
 
 def keep(armature) -> None:
@@ -122,7 +142,8 @@ def _remove_take(settings) -> None:
 
 
 def simulated_bones(armature, character: Character) -> list:
-    return [armature.pose.bones[link.name] for link in character.linkage.links() if not link.keyed]
+    names = character.rig.names
+    return [armature.pose.bones[names[bone]] for bone, link in zip(character.bones, character.links) if not link.keyed]
 
 
 def mute_constraints(armature, character: Character, wanted: bool) -> None:

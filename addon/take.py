@@ -1,21 +1,25 @@
-"""A take: the whole road of one armature, from its source animation through physics to an action."""
+"""A take: an armature and what is connected to it, from source animation through physics to actions."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import bpy
 import numpy as np
 
 from ..core import Motion, Simulation, SimulationError, compile_model
-from . import scenery, stage
+from . import connection, scenery, stage
 from .bake import CHANNELS, bake, bone_path
-from .convert import Character, Options, convert
+from .cast import Actor, Cast, assemble
+from .connection import Grip
+from .convert import Options, convert
 from .fidelity import measure
-from .report import Report, measured
+from .prop import sample_props
+from .report import Report, held, measured
 from .rig import ConversionError, RigWarning, read_rig
-from .source import Source, action_range, sample
+from .source import action_range, sample
 
 DEFAULT_RANGE = (1, 120)
 
@@ -35,60 +39,75 @@ def frame_time() -> float:
 def take(armature) -> Iterator[tuple[str, float]]:
     """Simulates and bakes with the armature's settings, yielding (what is done, progress 0 … 1); returns the Report.
 
-    Raises ConversionError (a ValueError) for what cannot be simulated. Whatever stops it, the armature is left playing
-    what it played before.
+    Armatures that are connected to it are simulated together with it. Raises ConversionError (a ValueError) for what
+    cannot be simulated. Whatever stops it, every armature is left playing what it played before.
     """
     clock = [time.perf_counter()]
     settings = armature.armature_dynamics
-    if settings.frame_end <= settings.frame_start:
-        raise ConversionError(
-            f"frames {settings.frame_start} to {settings.frame_end} are not a range; the end must come after the start"
-        )
-    rig = read_rig(armature)
-    _check_blending(armature)
-    before = stage.record(armature)
-    action, done = None, False
+    start, end = settings.frame_start, settings.frame_end
+    if end <= start:
+        raise ConversionError(f"frames {start} to {end} are not a range; the end must come after the start")
+    members = connection.group(armature)
+    for member in members:
+        read_rig(member)
+        _check_blending(member)
+    before = [stage.record(member) for member in members]
+    actions, done = [], False
     try:
-        stage.play_source(armature)
-        source = yield from _stage("sample", sample(armature, rig, settings.frame_start, settings.frame_end))
-        rig = read_rig(armature, source.at(source.start)[1])
-        character = convert(armature, rig, source, roles(armature), options(armature))
-        character.warnings.extend(_constraint_warnings(armature, character))
-        character.warnings.extend(_driver_warnings(armature, character))
-        simulation = _simulation(armature, character, source)
+        for member in members:
+            stage.play_source(member)
+        cast = yield from _cast(members, start, end)
+        grips, warnings = connection.connect(cast, start, end, frame_time())
+        warnings[:0] = [warning for actor in cast.actors for warning in _warnings(cast, actor)]
+        simulation = _simulation(armature, cast, warnings)
         clock.append(time.perf_counter())
-        frames = settings.frame_end - settings.frame_start + 1
+        frames = end - start + 1
         try:
             for frame in simulation.run(frames):
                 yield "simulate", (frame + 1) / frames
         except SimulationError as error:
-            character.warnings.append(RigWarning("not_finite", "", str(error)))
+            warnings.append(RigWarning("not_finite", "", str(error)))
         trajectory = simulation.trajectory
+        poses = trajectory.poses()
         clock.append(time.perf_counter())
-        stage.mute_constraints(armature, character, settings.mute_constraints)
-        action = yield from _stage("bake", bake(armature, character, source, trajectory.poses()))
+        for i, actor in enumerate(cast.actors):
+            own = actor.armature
+            stage.mute_constraints(own, actor.character, own.armature_dynamics.mute_constraints)
+            writing = bake(own, actor.character, actor.source, poses[:, actor.links])
+            actions.append((yield from _stage("bake", writing, i, len(members))))
         clock.append(time.perf_counter())
-        fidelity = yield from _stage("measure", measure(armature, character, source, trajectory.poses()))
+        loops = [list(trajectory.loop_names).index(grip.name) for grip in grips]
+        closed = trajectory.loop_closed[:, loops] if loops else np.empty((len(poses), 0), dtype=bool)
+        fidelity = yield from _stage("measure", measure(cast, grips, poses, closed))
         done = True
     finally:
         if not done:
-            stage.restore(armature, before)
-            if action:
+            for member, played in zip(members, before):
+                stage.restore(member, played)
+            for action in actions:
                 bpy.data.actions.remove(action)
-    stage.set_simulated(armature, before, action)
+    for member, played, action in zip(members, before, actions):
+        stage.set_simulated(member, played, action, members)
     seconds = dict(zip(("convert", "simulate", "bake"), np.diff(clock).tolist(), strict=True))
     report = Report(
-        input=bpy.data.filepath, armature=armature.name, bodies=simulation.model.n, dofs=simulation.model.nv,
-        frames=len(trajectory), substeps=int(trajectory.substeps.max()),
+        input=bpy.data.filepath, armature=armature.name, bodies=simulation.model.n - len(cast.linked),
+        dofs=simulation.model.nv, frames=len(trajectory), substeps=int(trajectory.substeps.max()),
         seconds={**seconds, "total": time.perf_counter() - clock[0]},
         joint_separation_max_m=fidelity.separation_m, bake_error_max_m=fidelity.error_m,
-        bake_error_max_deg=fidelity.error_deg, warnings=character.warnings, ok=len(trajectory) == frames,
-        automatic=not settings.substeps, **measured(trajectory),
+        bake_error_max_deg=fidelity.error_deg, connections=held(grips, loops, fidelity.gaps_m, simulation, start),
+        warnings=warnings, ok=len(trajectory) == frames, automatic=not settings.substeps, **measured(trajectory),
     )  # fmt: skip
-    weight = float(simulation.model.mass.sum()) * float(np.linalg.norm(gravity()))
-    driven = settings.tone > 0 or bool(simulation.model.keyed.any())
-    report.judge(character.height, weight, fidelity.reach_m, driven)
-    settings.summary, settings.warnings = "\n".join(report.lines()), "\n".join(report.news())
+    report.judge(
+        height=max(actor.character.height for actor in cast.actors),
+        length=max(float(actor.character.rig.extent.max()) for actor in cast.actors),
+        weight=float(simulation.model.mass.sum()) * float(np.linalg.norm(gravity())),
+        reach=fidelity.reach_m,
+        driven=_is_driven(cast, grips),
+        exact=[not grip.springy for grip in grips],
+    )
+    for member in members:
+        own = member.armature_dynamics
+        own.summary, own.warnings = "\n".join(report.lines() + report.events()), "\n".join(report.news())
     return report
 
 
@@ -101,14 +120,26 @@ def advance(steps: Iterator[tuple[str, float]], seconds: float) -> tuple[str, fl
             return progress
 
 
-def _stage(name: str, steps: Iterator[float]):
-    """Runs a generator of progress under a name; returns what it returns."""
+def _stage(name: str, steps: Iterator[float], part: int = 0, parts: int = 1):
+    """Runs a generator of progress under a name, as one of equal parts of it; returns what it returns."""
     while True:
         try:
             progress = next(steps)
         except StopIteration as stop:
             return stop.value
-        yield name, progress
+        yield name, (part + progress) / parts
+
+
+def _cast(members: list, start: int, end: int):
+    """Samples the source animations and builds the characters, yielding progress; returns the Cast."""
+    actors, parts = [], len(members) + 1
+    for i, armature in enumerate(members):
+        source = yield from _stage("sample", sample(armature, read_rig(armature), start, end), i, parts)
+        rig = read_rig(armature, source.at(start)[1])
+        character = convert(armature, rig, source, roles(armature), options(armature))
+        actors.append(Actor(armature, source, character))
+    props = yield from _stage("sample", sample_props(connection.props_of(members), start, end), parts - 1, parts)
+    return assemble(actors, props, connection.needed_links(members, start, end))
 
 
 def gravity() -> np.ndarray:
@@ -136,23 +167,29 @@ def roles(armature) -> list[str] | None:
     return [armature.pose.bones[bone.name].armature_dynamics.role for bone in armature.data.bones]
 
 
-def _constraint_warnings(armature, character: Character) -> list[RigWarning]:
-    muted = armature.armature_dynamics.mute_constraints
+def _warnings(cast: Cast, actor: Actor) -> list[RigWarning]:
+    """What its conversion and its bones have to say, with the bones' names as the cast has them."""
+    own = actor.character.warnings + _constraint_warnings(actor) + _driver_warnings(actor)
+    return [replace(w, bone=cast.label(actor.armature, w.bone)) if w.bone else w for w in own]
+
+
+def _constraint_warnings(actor: Actor) -> list[RigWarning]:
+    muted = actor.armature.armature_dynamics.mute_constraints
     remedy = "turned off while the simulation plays" if muted else "it fights the keys; turn on Mute Constraints"
     return [
         RigWarning("constraint", bone.name, f"constraint {constraint.name!r}: {remedy}")
-        for bone in stage.simulated_bones(armature, character)
+        for bone in stage.simulated_bones(actor.armature, actor.character)
         for constraint in bone.constraints
         if not constraint.mute and constraint.influence > 0
     ]
 
 
-def _driver_warnings(armature, character: Character) -> list[RigWarning]:
-    drivers = armature.animation_data.drivers if armature.animation_data else ()
-    driven = {driver.data_path for driver in drivers if not driver.mute}
+def _driver_warnings(actor: Actor) -> list[RigWarning]:
+    animation = actor.armature.animation_data
+    driven = {driver.data_path for driver in (animation.drivers if animation else ()) if not driver.mute}
     return [
         RigWarning("driver", bone.name, f"its {channel} has a driver, which fights the keys; mute or remove it")
-        for bone in stage.simulated_bones(armature, character)
+        for bone in stage.simulated_bones(actor.armature, actor.character)
         for channel in CHANNELS
         if bone_path(bone.name, channel) in driven
     ]
@@ -170,21 +207,31 @@ def _check_blending(armature) -> None:
         )
 
 
-def _simulation(armature, character: Character, source: Source) -> Simulation:
+def _simulation(armature, cast: Cast, warnings: list[RigWarning]) -> Simulation:
+    """The cast in the scene as the armature's settings have it; adds to `warnings`."""
     settings = armature.armature_dynamics
     surroundings = scenery.boxes(settings.scenery, settings.friction, settings.restitution)
     if settings.use_ground:
-        plane, warnings = scenery.ground(
-            settings.ground_height, character.lowest, settings.friction, settings.restitution
-        )
+        lowest = min(actor.character.lowest for actor in cast.actors)
+        plane, news = scenery.ground(settings.ground_height, lowest, settings.friction, settings.restitution)
         surroundings.append(plane)
-        character.warnings.extend(warnings)
+        warnings += news
     return Simulation(
-        compile_model(character.linkage),
+        compile_model(cast.linkage),
         scenery=surroundings,
-        motion=Motion(character.link_poses(source), frame_time()),
+        motion=Motion(cast.poses, frame_time()),
         frame_time=frame_time(),
         substeps=settings.substeps or None,
         gravity=gravity(),
-        follow=settings.tone > 0,
+        follow=_follows(cast),
     )
+
+
+def _follows(cast: Cast) -> bool:
+    """Whether muscles draw anybody toward the source animation."""
+    return any(actor.armature.armature_dynamics.tone > 0 for actor in cast.actors)
+
+
+def _is_driven(cast: Cast, grips: list[Grip]) -> bool:
+    """Whether energy may come in from outside or out of springs."""
+    return _follows(cast) or any(link.keyed for link in cast.links) or any(grip.springy for grip in grips)

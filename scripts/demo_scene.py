@@ -84,9 +84,9 @@ def box(collection: bpy.types.Collection, name: str, low: tuple, high: tuple) ->
     collection.objects.link(thing)
 
 
-def dress(rig: bpy.types.Object) -> None:
+def dress(rig: bpy.types.Object, color: tuple = (0.85, 0.23, 0.06)) -> None:
     """A body to be seen: a tapered capsule along each larger bone, and its joints. Physics knows nothing of it."""
-    skin, joints = material("Skin", (0.85, 0.23, 0.06), 0.4), material("Joints", (0.05, 0.06, 0.08), 0.3)
+    skin, joints = material("Skin", color, 0.4), material("Joints", (0.05, 0.06, 0.08), 0.3)
     for bone in rig.data.bones:
         shape = LIMBS.get(bone.name) or LIMBS.get(bone.name.removesuffix(".L").removesuffix(".R"))
         if shape:
@@ -142,11 +142,11 @@ def with_nodes(owner):
     return owner
 
 
-def studio(steps: bpy.types.Collection) -> None:
-    """Light, camera and Cycles' settings."""
+def studio(scenery: bpy.types.Collection, eye=(5.0, -4.6, 1.3), aim=(0, -1.22, 0.38), lens: float = 42) -> None:
+    """Light, a camera at `eye` that looks at `aim`, Cycles' settings, and the scenery's look."""
     scene = bpy.context.scene
     concrete, floor = material("Concrete", (0.16, 0.24, 0.32), 0.7), material("Floor", (0.5, 0.52, 0.54), 0.9)
-    for thing in steps.objects:
+    for thing in scenery.objects:
         thing.data.materials.append(floor if thing.name == "Floor" else concrete)
         if thing.name != "Floor":
             bevel = thing.modifiers.new("Bevel", "BEVEL")
@@ -161,9 +161,9 @@ def studio(steps: bpy.types.Collection) -> None:
     lamp = bpy.data.objects.new("Sun", sun)
     lamp.rotation_euler = Vector((-0.75, 0.5, -1.1)).to_track_quat("-Z", "Y").to_euler()
     camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
-    camera.location = (5.0, -4.6, 1.3)
-    camera.rotation_euler = (Vector((0, -1.22, 0.38)) - camera.location).to_track_quat("-Z", "Y").to_euler()
-    camera.data.lens, camera.data.sensor_fit = 42, "VERTICAL"
+    camera.location = eye
+    camera.rotation_euler = (Vector(aim) - camera.location).to_track_quat("-Z", "Y").to_euler()
+    camera.data.lens, camera.data.sensor_fit = lens, "VERTICAL"
     for thing in (lamp, camera):
         scene.collection.objects.link(thing)
     scene.camera = camera

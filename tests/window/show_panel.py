@@ -1,4 +1,5 @@
-"""Run by a real Blender in a window: simulates the file's armature and opens the sidebar on the tab Dynamics."""
+"""Run by a real Blender in a window: simulates the file's armature, which hangs on an object by an arm, and opens the
+sidebar on the tab Dynamics."""
 
 import bpy
 
@@ -12,6 +13,11 @@ def show() -> None:
         bpy.context.view_layer.objects.active = armature
         armature.select_set(True)
         bpy.ops.armature_dynamics.make_dynamic()
+        bpy.ops.object.empty_add(location=(0.5, 0, 2.2))
+        bpy.context.view_layer.objects.active = armature
+        armature.select_set(True)
+        armature.data.bones.active = next(bone for bone in armature.data.bones if "arm" in bone.name)
+        bpy.ops.armature_dynamics.connection_add()
         bpy.ops.armature_dynamics.simulate()
         bpy.context.scene.frame_set(armature.armature_dynamics.frame_end)
         bpy.ops.view3d.view_all()

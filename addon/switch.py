@@ -1,0 +1,144 @@
+"""When a connection holds: its Enabled setting, and the keyframes of that in the armature's source action."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import bpy
+
+from . import compat
+
+SOURCE = "SOURCE"
+"""The state of an armature that plays its own animation; see `stage`."""
+
+PATH = re.compile(r"armature_dynamics\.connections\[(\d+)\]\.")
+
+ON = 1.0 - 1e-6
+"""Curves of switches mean on from here up, as Blender reads them."""
+
+HALVINGS = 40
+"""A change between two frames is found by so many halvings: to the last bit of a frame number."""
+
+SAME_FRAME = 1e-3
+"""A change so near to a key [frames] is the key's."""
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Whether a connection holds at the start frame, and the frames at which it is connected (True) or cut (False);
+    `outside` are the changes before or after the simulation."""
+
+    closed: bool
+    changes: tuple[tuple[float, bool], ...] = ()
+    outside: tuple[tuple[float, bool], ...] = ()
+
+
+def enabled_path(index: int) -> str:
+    """The data path, from the armature object, of a connection's Enabled setting."""
+    return f"armature_dynamics.connections[{index}].enabled"
+
+
+def source_curves(armature):
+    """The curves of the action that the armature had before physics, whether it plays now or not."""
+    settings = armature.armature_dynamics
+    if settings.state != SOURCE:
+        return compat.curves(settings.source_action, settings.source_slot)
+    action = armature.animation_data.action if armature.animation_data else None
+    return compat.curves(action, compat.slot_identifier(armature))
+
+
+def enabled_curve(armature, index: int):
+    """The curve of a connection's Enabled setting, or None where that has no keys."""
+    path = enabled_path(index)
+    return next((curve for curve in source_curves(armature) if curve.data_path == path and not curve.mute), None)
+
+
+def read_switch(armature, index: int, start: int, end: int) -> Switch:
+    """When the connection with that index holds, from frame `start` to `end`."""
+    curve = enabled_curve(armature, index)
+    if curve is None:
+        return Switch(armature.armature_dynamics.connections[index].enabled)
+    keys = [float(key.co[0]) for key in curve.keyframe_points]
+    changes = tuple(_changes(curve, keys, [*range(start, end + 1), *(key for key in keys if start < key < end)]))
+    before = _changes(curve, keys, [*(key for key in keys if key < start), start])
+    after = _changes(curve, keys, [end, *(key for key in keys if key > end)])
+    outside = tuple(change for change in (*before, *after) if change[0] != start)
+    return Switch(_is_on(curve, start), changes, outside)
+
+
+def _changes(curve, keys: list[float], frames: Iterable[float]) -> Iterable[tuple[float, bool]]:
+    """The frames at which a curve switches, looked for between each two of `frames`."""
+    frames = sorted(set(map(float, frames)))
+    states = [_is_on(curve, frame) for frame in frames]
+    for before, after, was, now in zip(frames, frames[1:], states, states[1:]):
+        if was == now:
+            continue
+        for _ in range(HALVINGS):
+            middle = (before + after) / 2
+            if _is_on(curve, middle) == now:
+                after = middle
+            else:
+                before = middle
+        near = min(keys, key=lambda key: abs(key - after))
+        yield (near if abs(near - after) < SAME_FRAME else after), now
+
+
+def _is_on(curve, frame: float) -> bool:
+    return curve.evaluate(frame) >= ON
+
+
+def forget(armature, index: int) -> None:
+    """Removes the keys of a connection that is removed from the list; those of the ones after it move up with them."""
+    for curves in _all_curves(armature):
+        for curve in list(curves):
+            match = PATH.match(curve.data_path)
+            number = int(match.group(1)) if match else -1
+            if number == index:
+                curves.remove(curve)
+            elif number > index:
+                curve.data_path = PATH.sub(f"armature_dynamics.connections[{number - 1}].", curve.data_path)
+
+
+def _all_curves(armature) -> list:
+    """The curves of every action of the armature that may have keys of connections."""
+    settings = armature.armature_dynamics
+    playing = armature.animation_data.action if armature.animation_data else None
+    identifier = compat.slot_identifier(armature)
+    actions = {action.name_full: (action, identifier) for action in (playing, settings.action) if action}
+    if settings.source_action:
+        actions.setdefault(settings.source_action.name_full, (settings.source_action, settings.source_slot))
+    return [compat.curves(action, slot) for action, slot in actions.values() if action.library is None]
+
+
+def carry(armature) -> None:
+    """Takes keys of connections that were set while a take played over into the source action, which is what the next
+    take reads; they would be lost with the take's action."""
+    settings = armature.armature_dynamics
+    action = armature.animation_data.action if armature.animation_data else None
+    if settings.state == SOURCE or action is None or action != settings.action:
+        return
+    new = {curve.data_path: curve for curve in compat.curves(action, compat.slot_identifier(armature))
+           if PATH.match(curve.data_path)}  # fmt: skip
+    old = {curve.data_path: curve for curve in source_curves(armature) if PATH.match(curve.data_path)}
+    source = settings.source_action
+    if (source and source.library) or {path: _keys(curve) for path, curve in new.items()} == {
+        path: _keys(curve) for path, curve in old.items()
+    }:
+        return
+    if source is None:
+        source = settings.source_action = bpy.data.actions.new(f"{armature.name} Connections")
+    holder = compat.channels(armature, source, settings.source_slot)
+    for curve in old.values():
+        holder.fcurves.remove(curve)
+    for path, curve in new.items():
+        copy, keys = holder.fcurves.new(path), _keys(curve)
+        copy.keyframe_points.add(len(keys))
+        for point, (frame, value, interpolation) in zip(copy.keyframe_points, keys):
+            point.co, point.interpolation = (frame, value), interpolation
+        copy.update()
+
+
+def _keys(curve) -> list[tuple[float, float, str]]:
+    return [(*key.co, key.interpolation) for key in curve.keyframe_points]

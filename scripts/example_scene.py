@@ -1,0 +1,269 @@
+"""One example scene inside Blender, made with the extension's buttons alone: NAME FOLDER. Run by examples.py."""
+
+from __future__ import annotations
+
+import math
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import bpy
+import demo_scene
+import numpy as np
+from bake import load_extension
+from demo_scene import START, STRIDE, attach, box, capsule, contact_sheet, dress, material, studio
+from mathutils import Matrix, Quaternion, Vector
+
+RATE = 24
+PICTURES = 6
+
+
+def human(name: str, pose: dict[str, tuple[float, float]]) -> bpy.types.Object:
+    """Rigify's metarig in a pose: degrees about the world's x and y axes for each bone."""
+    bpy.ops.object.armature_human_metarig_add()
+    rig = bpy.context.object
+    rig.name = name
+    for bone_name, (about_x, about_y) in pose.items():
+        bone = rig.pose.bones[bone_name]
+        rest = bone.bone.matrix_local.to_quaternion()
+        turn = Quaternion((0, 1, 0), math.radians(about_y)) @ Quaternion((1, 0, 0), math.radians(about_x))
+        bone.rotation_mode = "QUATERNION"
+        bone.rotation_quaternion = rest.inverted() @ turn @ rest
+    bpy.context.view_layer.update()
+    return rig
+
+
+def mirrored(pose: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """The pose with left and right exchanged."""
+    other = {"L": "R", "R": "L"}
+    return {
+        (name[:-1] + other[name[-1]] if name[-2:] in (".L", ".R") else name): (about_x, -about_y)
+        for name, (about_x, about_y) in pose.items()
+    }
+
+
+def row(name: str, points: list, first: str = "link") -> bpy.types.Object:
+    """An armature of connected bones through points."""
+    data = bpy.data.armatures.new(name)
+    rig = bpy.data.objects.new(name, data)
+    bpy.context.scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    parent = None
+    for number, (head, tail) in enumerate(pairwise(points)):
+        bone = data.edit_bones.new(f"{first}.{number + 1:03}")
+        bone.head, bone.tail, bone.parent, bone.use_connect = head, tail, parent, parent is not None
+        parent = bone
+    bpy.ops.object.mode_set(mode="OBJECT")
+    return rig
+
+
+def make_dynamic(rig: bpy.types.Object, **settings) -> None:
+    select(rig)
+    bpy.ops.armature_dynamics.make_dynamic()
+    for name, value in settings.items():
+        setattr(rig.armature_dynamics, name, value)
+
+
+def connect(rig: bpy.types.Object, bone: str, target=None, target_bone: str = "", **settings):
+    """Add Connection, with the bone active and the target selected; returns it."""
+    select(rig, target)
+    rig.data.bones.active = rig.data.bones[bone]
+    if target_bone:
+        target.data.bones.active = target.data.bones[target_bone]
+    bpy.ops.armature_dynamics.connection_add()
+    connection = rig.armature_dynamics.connections[rig.armature_dynamics.connection_index]
+    for name, value in settings.items():
+        setattr(connection, name, value)
+    return connection
+
+
+def select(active: bpy.types.Object, other=None) -> None:
+    bpy.ops.object.select_all(action="DESELECT")
+    for thing in filter(None, (active, other)):
+        thing.select_set(True)
+    bpy.context.view_layer.objects.active = active
+
+
+def switch(rig: bpy.types.Object, connection, frames: dict[int, bool]) -> None:
+    """Keys a connection's Enabled."""
+    number = list(rig.armature_dynamics.connections).index(connection)
+    for frame, value in frames.items():
+        connection.enabled = value
+        rig.keyframe_insert(f"armature_dynamics.connections[{number}].enabled", frame=frame)
+
+
+def simulate(rig: bpy.types.Object) -> None:
+    select(rig)
+    bpy.ops.armature_dynamics.simulate()
+    bpy.ops.armature_dynamics.keep()
+    print(rig.armature_dynamics.summary)
+    for line in rig.armature_dynamics.warnings.splitlines():
+        if "are carried along" not in line:
+            print(f"warning: {line}")
+
+
+def tail(rig: bpy.types.Object, bone: str) -> Vector:
+    bpy.context.view_layer.update()
+    return rig.matrix_world @ rig.pose.bones[bone].tail
+
+
+def scenery(*boxes: tuple) -> bpy.types.Collection:
+    """A collection of boxes: (name, lower corner, upper corner)."""
+    collection = bpy.data.collections.new("Scenery")
+    bpy.context.scene.collection.children.link(collection)
+    for name, low, high in boxes:
+        box(collection, name, low, high)
+    return collection
+
+
+FLOOR = ("Floor", (-8, -9, -0.2), (8, 9, 0))
+
+
+def pole(name: str, start, end, radius: float) -> bpy.types.Object:
+    """A round bar between two points; its x axis is along it and its origin in the middle."""
+    start, end = Vector(start), Vector(end)
+    mesh = capsule(radius, radius, (end - start).length, 1.0)
+    mesh.transform(Matrix.Translation((0, -(end - start).length / 2, 0)))
+    mesh.transform(Matrix.Rotation(-math.pi / 2, 4, "Z"))
+    mesh.materials.append(material("Steel", (0.3, 0.32, 0.35), 0.25))
+    bar = bpy.data.objects.new(name, mesh)
+    bar.location = (start + end) / 2
+    bar.rotation_mode = "QUATERNION"
+    bar.rotation_quaternion = (end - start).to_track_quat("X", "Z")
+    bpy.context.scene.collection.objects.link(bar)
+    bpy.context.view_layer.update()
+    return bar
+
+
+def dress_links(rig: bpy.types.Object, radius: float, color: tuple) -> None:
+    look = material(rig.name, color, 0.35)
+    for bone in rig.data.bones:
+        attach(rig, bone, capsule(radius, radius, bone.length, 1.0), look)
+
+
+def spread(start: int, end: int) -> list[int]:
+    """Frames for the pictures, evenly."""
+    return [round(frame) for frame in np.linspace(start, end, PICTURES)]
+
+
+def high_bar() -> list[int]:
+    """A gymnast swings down round a bar; the right hand lets go on the way."""
+    arms = {"upper_arm.L": (0, -118), "upper_arm.R": (0, 118), "forearm.L": (-4, -14), "forearm.R": (-4, 14)}
+    rig = human("Gymnast", {**arms, "hand.L": (0, -6), "hand.R": (0, 6), "thigh.L": (-6, 0), "thigh.R": (-6, 0)})
+    grip = (tail(rig, "hand.L") + tail(rig, "hand.R")) / 2
+    height = 2.75
+    swung = Matrix.Translation((0, 0, height)) @ Matrix.Rotation(math.radians(-75), 4, "X") @ Matrix.Translation(-grip)
+    rig.matrix_world = swung @ rig.matrix_world
+    bar = pole("Bar", (-1.2, 0, height), (1.2, 0, height), 0.02)
+    posts = scenery(
+        FLOOR, ("Post 1", (-1.28, -0.04, 0), (-1.2, 0.04, height)), ("Post 2", (1.2, -0.04, 0), (1.28, 0.04, height))
+    )
+    make_dynamic(rig, frame_start=1, frame_end=64, tone=0.4, damping=0.3, substeps=10, scenery=posts)
+    connect(rig, "hand.L", bar, kind="HINGE", axis="X")
+    right = connect(rig, "hand.R", bar, kind="HINGE", axis="X")
+    switch(rig, right, {1: True, 27: False})
+    simulate(rig)
+    dress(rig)
+    studio(posts, eye=(6.4, -5.4, 2.0), aim=(0, 0.15, 1.55), lens=36)
+    return [1, 12, 20, 28, 40, 56]
+
+
+def holding_hands() -> list[int]:
+    """Two people walk off the top of some steps hand in hand."""
+    pose = {**STRIDE, "upper_arm.L": (-4, 22), "forearm.L": (-6, 0)}
+    left, right = human("Ann", pose), human("Ben", mirrored(pose))
+    reach, speed = tail(left, "hand.L").x, demo_scene.SPEED / RATE
+    for rig, x in ((left, -reach), (right, reach)):
+        for frame in (1, START + 1):
+            rig.location = (x, speed * (START - frame), -0.07)
+            rig.keyframe_insert("location", frame=frame)
+    stairs = demo_scene.steps()
+    for rig in (left, right):
+        make_dynamic(rig)
+    make_dynamic(left, frame_start=START, frame_end=60, substeps=16, scenery=stairs, use_ground=False)
+    bpy.context.scene.frame_set(START)
+    connect(left, "hand.L", right, "hand.R", target_at="TAIL", kind="BALL")
+    simulate(left)
+    dress(left)
+    dress(right, (0.06, 0.32, 0.75))
+    studio(stairs, eye=(5.6, -6.2, 2.1), aim=(0.1, -1.0, 0.4))
+    return spread(START, 60)
+
+
+def swing() -> list[int]:
+    """A swing of two ropes and a seat, a closed loop, on a beam that is shaken."""
+    beam = pole("Beam", (-0.6, 0, 2.4), (0.6, 0, 2.4), 0.03)
+    for frame, y in ((1, 0), (12, 0.35), (24, -0.35), (36, 0.35), (48, 0)):
+        beam.location.y = y
+        beam.keyframe_insert("location", frame=frame)
+    heights = np.linspace(2.4, 0.6, 6)
+    points = [(-0.3, 0, z) for z in heights]
+    rope = row("Left Rope", [*points, (0.3, 0, 0.6)])
+    other = row("Right Rope", [(0.3, 0, z) for z in heights])
+    posts = scenery(FLOOR)
+    make_dynamic(other)
+    make_dynamic(rope, frame_start=1, frame_end=72, scenery=posts, damping=0.1)
+    connect(rope, "link.001", beam, at="HEAD")
+    connect(other, "link.001", beam, at="HEAD")
+    connect(other, "link.005", rope, "link.006", target_at="TAIL")
+    simulate(rope)
+    for rig in (rope, other):
+        dress_links(rig, 0.015, (0.7, 0.5, 0.2))
+    attach(rope, rope.data.bones["link.006"], capsule(0.04, 0.04, 0.6, 1.0), material("Seat", (0.6, 0.1, 0.05), 0.5))
+    studio(posts, eye=(4.4, -3.6, 1.5), aim=(0, 0, 1.35), lens=50)
+    return [1, 10, 18, 27, 36, 45]
+
+
+def snapping_chain() -> list[int]:
+    """A chain between two posts falls into its bow, which is too much for its middle link."""
+    span, height, count = 0.9, 2.0, 7
+    # links in zigzag: a chain that is straight between its posts could not fall
+    across = [(span * i / count, 0.05 * (i % 2)) for i in range(count + 1)]
+    left = row("Left Chain", [(x - span, y, height) for x, y in across])
+    right = row("Right Chain", [(span - x, -y, height) for x, y in across])
+    posts = scenery(
+        FLOOR,
+        ("Post 1", (-span - 0.1, -0.05, 0), (-span - 0.02, 0.05, height + 0.1)),
+        ("Post 2", (span + 0.02, -0.05, 0), (span + 0.1, 0.05, height + 0.1)),
+    )
+    make_dynamic(right, mass=4.0, damping=0.02)
+    make_dynamic(left, mass=4.0, damping=0.02, substeps=20, frame_start=1, frame_end=60)
+    for rig in (left, right):
+        connect(rig, "link.001", at="HEAD")
+    connect(left, f"link.{count:03}", right, f"link.{count:03}", target_at="TAIL", name="weak link", break_force=600.0)
+    simulate(left)
+    for rig in (left, right):
+        dress_links(rig, 0.022, (0.25, 0.27, 0.3))
+    studio(posts, eye=(2.6, -5.0, 1.6), aim=(0, 0, 1.05), lens=42)
+    return [1, 5, 7, 9, 12, 18]
+
+
+EXAMPLES = {"high-bar": high_bar, "swing": swing, "holding-hands": holding_hands, "snapping-chain": snapping_chain}
+"""Each builds a scene, simulates it and returns the frames to show."""
+
+
+def main(name: str, folder: Path) -> int:
+    folder.mkdir(exist_ok=True)
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    bpy.ops.preferences.addon_enable(module="rigify")
+    extension = load_extension()
+    extension.register()
+    try:
+        scene = bpy.context.scene
+        scene.render.fps = RATE
+        frames = EXAMPLES[name]()
+        scene.frame_start, scene.frame_end = 1, bpy.context.object.armature_dynamics.frame_end
+        bpy.context.preferences.filepaths.save_version = 0
+        bpy.ops.wm.save_as_mainfile(filepath=str(folder / f"{name}.blend"), check_existing=False)
+        contact_sheet(frames, folder / f"{name}.png")
+        print(f"written: {folder.name}/{name}.blend, {folder.name}/{name}.png")
+        return 0
+    finally:
+        # classes that are still registered at exit crash or hang some Blenders
+        bpy.ops.preferences.addon_disable(module="rigify")
+        extension.unregister()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], Path(sys.argv[2])))
