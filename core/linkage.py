@@ -49,6 +49,14 @@ class Closure:
     grab_distance: float = 0.0
     region: tuple | None = None
 
+    def check(self, name: str, kind: str) -> None:
+        """Raises LinkageError where a connection `name` with a joint of that `kind` cannot be simulated."""
+        problem = self.problem()
+        if kind not in FREEDOMS or kind == "free":
+            problem = f"joint kind {kind!r} holds nothing", "use fixed, hinge, prismatic, universal or spherical"
+        if problem:
+            raise LinkageError(f"connection {name!r}: {problem[0]}; {problem[1]}")
+
     def problem(self) -> tuple[str, str] | None:
         """What cannot be simulated, and the remedy."""
         if self.method not in METHODS:
@@ -124,12 +132,9 @@ class Link:
             self._refuse(f"it connects {self.real.name!r} to itself", "choose another link or the world")
         if id(self.real) not in members or self.parent.real is not None:
             self._refuse("an end of it is not in the linkage", "add the link first")
-        if self.joint.kind not in FREEDOMS or self.joint.kind == "free":
-            self._refuse(f"joint kind {self.joint.kind!r} holds nothing", "use hinge, prismatic, universal, ...")
         if self.real.keyed and (self.parent is world or self.parent.keyed):
             self._refuse("both its ends are keyed, so nothing could give way", "set one of them to simulated")
-        if problem := self.closure.problem():
-            self._refuse(*problem)
+        self.closure.check(self.name, self.joint.kind)
 
     def _validate_mass(self) -> None:
         if not (np.isfinite(self.mass) and (self.mass > 0 or self.keyed)):

@@ -28,6 +28,10 @@ class State:
     time: float = 0.0
     memory: object | None = None
 
+    @property
+    def finite(self) -> bool:
+        return bool(np.isfinite(self.v).all() and np.isfinite(self.q).all())
+
 
 @dataclass(frozen=True)
 class Model:

@@ -48,6 +48,7 @@ class Structure:
         for time, name in cuts:
             if name not in (*loops.names, *model.names):
                 raise LinkageError(f"no link or connection is called {name!r}, which is to be cut at {time:g} s")
+            refuse_keyed(model, name)
         due = [(time, name, False) for time, name in cuts]
         due += [(time, name, on) for name, closure in zip(loops.names, loops.closures) for time, on in closure.times]
         return cls(loops, np.array([c.closed for c in loops.closures], dtype=bool), tuple(sorted(due)))
@@ -82,6 +83,15 @@ class Structure:
     def note(self, time: float, name: str, kind: str) -> Structure:
         return replace(self, events=(*self.events, Event(time, name, kind)))
 
+    def until(self, time: float) -> list[tuple[float, str, bool]]:
+        """What is due by `time` [s]."""
+        return [event for event in self.due if event[0] <= time * (1.0 + 1e-12)]
+
+    def done(self, time: float, name: str) -> Structure:
+        """Without what was due for `name` by `time` [s]."""
+        past = self.until(time)
+        return replace(self, due=tuple(event for event in self.due if event not in past or event[1] != name))
+
     def joined(self, added: Loops) -> Structure:
         """With further, open loops."""
         a, b = self.loops, added
@@ -89,16 +99,17 @@ class Structure:
         loops = loops_of(a.names + b.names, a.kinds + b.kinds, a.closures + b.closures, *ends)
         return replace(self, loops=loops, closed=np.append(self.closed, np.zeros(len(b), dtype=bool)))
 
-    def forgotten(self, name: str) -> Structure:
-        """Without an open loop."""
-        keep = np.array([other != name for other in self.loops.names])
-        return replace(self, loops=self.loops.select(keep), closed=self.closed[keep])
-
     def switched(self, k: int, on: bool, loops: Loops | None = None) -> Structure:
         """With loop `k` closed or open."""
         closed = self.closed.copy()
         closed[k] = on
         return replace(self, closed=closed, loops=loops or self.loops)
+
+
+def refuse_keyed(model: Model, name: str) -> None:
+    """Raises LinkageError for a keyed link, whose joint holds nothing that could be cut."""
+    if name in model.names and model.keyed[model.names.index(name)]:
+        raise LinkageError(f"link {name!r} follows its keys and has no joint to cut; cut a simulated link")
 
 
 def connect(structure: Structure, model: Model, state: State, k: int, given: tuple) -> tuple[Structure, State]:
@@ -110,15 +121,15 @@ def connect(structure: Structure, model: Model, state: State, k: int, given: tup
     return structure, replace(state, v=v)
 
 
-def cut(model: Model, state: State, link: int) -> tuple[Model, State]:
+def cut(model: Model, state: State, link: int, given: tuple = (None, None)) -> tuple[Model, State]:
     """The model with a link's joint cut, what hangs below going with it, and the same state in its coordinates.
 
-    The assembly tree is planned anew, which costs less than finding out what of it could stay.
+    The assembly tree is planned anew, which costs less than finding out what of it could stay. `given` as in `connect`.
     """
-    kin = kinematics(model, state.q)
+    kin = kinematics(model, state.q, given[0])
     slot = model.assembly.slot[link]
     here = kin.poses[slot]
-    twist = motions(model, kin, state.v).links[slot]
+    twist = motions(model, kin, state.v, given[1]).links[slot]
     spin = here[:3, :3].T @ twist[:3]
     speed = twist[3:] + np.cross(twist[:3], kin.offset[slot])
     old = model.coordinates
@@ -126,7 +137,7 @@ def cut(model: Model, state: State, link: int) -> tuple[Model, State]:
     kinds[link] = "free"
     coordinates = Coordinates(kinds)
     parent, placement = model.parent.copy(), model.placement.copy()
-    # the rest frame is upright in the world at the joint, so that the free joint starts at zero
+    # at rest it is where it is now, so that the free joint starts at zero
     parent[link], placement[link] = -1, here
 
     def laid(values: np.ndarray, starts: np.ndarray, own: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core import simulation as simulation_module
+from core import system as system_module
 from core.joint import Joint
 from core.linkage import Link, Linkage
 from core.mechanisms import chain, free_body, humanoid, pendulum, random_tree, rod
@@ -110,7 +110,7 @@ def test_loading_something_else_is_refused_in_one_line(tmp_path, content):
 
 def test_a_simulation_that_turns_non_finite_names_the_link_and_keeps_the_frames_before(monkeypatch):
     """Half a simulation is worth keeping, and the culprit worth knowing."""
-    real_step = simulation_module.step
+    real_step = system_module.step
 
     def spoiling_step(world, state, h):
         after = real_step(world, state, h)
@@ -118,7 +118,7 @@ def test_a_simulation_that_turns_non_finite_names_the_link_and_keeps_the_frames_
             after.v[1] = np.nan
         return after
 
-    monkeypatch.setattr(simulation_module, "step", spoiling_step)
+    monkeypatch.setattr(system_module, "step", spoiling_step)
     simulation = Simulation(compile_model(chain(3)), frame_time=0.1, substeps=4)
     frames = simulation.run(10)
     assert [next(frames) for _ in range(3)] == [0, 1, 2]

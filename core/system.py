@@ -1,0 +1,198 @@
+"""What is stepped: a model in its world whose structure changes, with every event at its own time."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+import numpy as np
+
+from .closing import assemble_loops, connected_velocity
+from .closure import loops_of
+from .flight import Flight
+from .integration import step
+from .kinematics import Kinematics, link_poses
+from .linkage import Closure, LinkageError
+from .model import Model, State
+from .motion import Follower, Motion
+from .spatial import pose, pose_inverse
+from .structure import Structure, connect, cut, refuse_keyed
+from .world import World
+
+MOMENT = 1e-9
+"""Steps shorter than this [s] are not taken."""
+NEARBY = 0.01
+"""Velocities of keyed links are taken over so long [s]."""
+
+
+@dataclass
+class Advance:
+    """A stretch of time: the `state` at its end, or where it stopped being finite, the slots of the links that were
+    `touched`, and the `seconds` that each step took."""
+
+    state: State
+    touched: list[np.ndarray] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class System:
+    """A model in its `world`, the `structure` of its loops, and the trees that fly. Changing one gives another."""
+
+    world: World
+    motion: Motion | None
+    structure: Structure
+    flight: Flight
+    rank: int = 0
+
+    @classmethod
+    def of(cls, world: World, motion: Motion | None, cuts: tuple[tuple[float, str], ...]) -> System:
+        return cls(world, motion, Structure.of(world.model, cuts), Flight(world.model))
+
+    @property
+    def model(self) -> Model:
+        return self.world.model
+
+    def given(self, state: State) -> tuple:
+        """Joint transforms and twists of keyed links, Nones without."""
+        return self.world.keyed(state.time, NEARBY)[:2]
+
+    def poses(self, state: State) -> np.ndarray:
+        """World poses (links + 1, 4, 4) in slots."""
+        return link_poses(self.model, state.q, self.world.given(state.time))[0]
+
+    def assembled(self, state: State) -> tuple[System, State]:
+        """At the start: the state moved onto the loops that are closed, and what is near enough grabbed."""
+        if not len(self.structure.loops):
+            return self, state
+        given, loops = self.given(state), self.world.loops
+        q = assemble_loops(self.model, state.q, loops, given[0])
+        system, state = self, State(q, connected_velocity(self.model, q, state.v, loops, given), state.time)
+        for k in np.flatnonzero(self.structure.triggers(self.poses(state)) >= 0.0).tolist():
+            if not self.structure.closed[k]:
+                system, state = system.switched(state, self.structure.loops.names[k], True, "grab")
+        return system, state
+
+    def connected(
+        self, state: State, host: str | None, real: str, kind: str, at: np.ndarray | None, closure: Closure, name: str
+    ) -> tuple[System, State]:
+        """With a further connection, made where its ends are; as `Simulation.connect`."""
+        names, slot = self.model.names, self.model.assembly.slot
+        for link in (host, real):
+            if link is not None and link not in names:
+                raise LinkageError(f"no link is called {link!r}; connect one of the model's")
+        if host == real or name in self.structure.loops.names:
+            raise LinkageError(f"connection {name!r} is there already or connects a link to itself; choose others")
+        closure.check(name, kind)
+        poses = self.poses(state)
+        ends = [self.model.assembly.links if link is None else int(slot[names.index(link)]) for link in (host, real)]
+        seat = pose(np.eye(3), np.zeros(3) if at is None else np.asarray(at, dtype=float))
+        rest = pose_inverse(poses[ends[0]]) @ poses[ends[1]] @ seat
+        added = loops_of([name], [kind], [closure], [ends[0]], [ends[1]], [rest], [seat])
+        return replace(self, structure=self.structure.joined(added)).switched(state, name, True)
+
+    def switched(self, state: State, name: str, on: bool, kind: str | None = None) -> tuple[System, State]:
+        """With a connection closed or opened, or a joint cut, and the state then."""
+        structure, world, flight = self.structure.done(state.time, name), self.world, self.flight
+        given = self.given(state)
+        if name in structure.loops.names:
+            k = structure.loops.names.index(name)
+            if structure.closed[k] == on:
+                return replace(self, structure=structure), state
+            if on:
+                structure, state = connect(structure, self.model, state, k, given)
+            else:
+                structure = structure.switched(k, False)
+        else:
+            refuse_keyed(self.model, name)
+            link = self.model.names.index(name)
+            model, state = cut(replace(self.model, loops=structure.loops), state, link, given)
+            structure, flight = replace(structure, loops=model.loops), Flight(model)
+            follower = Follower(model, self.motion) if self.motion is not None else None
+            world = World(model, world.scenery, world.gravity, follower, world.follow)
+        structure = structure.note(state.time, name, kind or ("connect" if on else "cut"))
+        # the last step's accelerations and loads are of another structure
+        changed = replace(self, structure=structure, world=world.holding(structure.holding()), flight=flight, rank=0)
+        return changed, replace(state, memory=None)
+
+    def advanced(self, state: State, seconds: float, count: int) -> tuple[System, Advance]:
+        """So many seconds later, in `count` steps or, where something happens in between, a few more."""
+        system, path = self, Advance(state)
+        for h, due in self._pieces(state.time, seconds, count):
+            system = system._stepped(path, h)
+            if not path.state.finite:
+                break
+            for _, name, on in due:
+                system, path.state = system.switched(path.state, name, on)
+        return system, path
+
+    def _pieces(self, start: float, seconds: float, count: int) -> list[tuple[float, list]]:
+        """Steps as (length, events due after it): `count` equal ones, or where events fall between, equal ones from one
+        to the next, no longer."""
+        due = self.structure.until(start + seconds)
+        if not due:
+            return [(seconds / count, [])] * count
+        pieces: list[tuple[float, list]] = []
+        last = 0.0
+        for end, group in groupby([*due, (start + seconds, "", True)], key=lambda event: event[0]):
+            length = min(end - start, seconds) - last
+            length = length if length > MOMENT else 0.0
+            steps = max(1, math.ceil(length / seconds * count - 1e-9))
+            pieces += [(length / steps, [])] * (steps - 1)
+            pieces.append((length / steps, [event for event in group if event[1]]))
+            last += length
+        return pieces
+
+    def _stepped(self, path: Advance, h: float) -> System:
+        """A step later, or where a connection comes near or slides off in it, two: to that time, and on."""
+        if h <= MOMENT:
+            return self
+        before, seconds = path.state, time.perf_counter()
+        after = step(self.world, before, h)
+        if not len(self.structure.loops) or not after.finite:
+            self._follow(path, after, seconds)
+            return self
+        was, now = (self.structure.triggers(self.poses(state)) for state in (before, after))
+        fired = np.flatnonzero((was < 0.0) & (now >= 0.0))
+        if not len(fired):
+            self._follow(path, after, seconds)
+            return self._strained(path)
+        shares = was[fired] / (was[fired] - now[fired])
+        share, k = float(shares.min()), int(fired[shares.argmin()])
+        if share * h > MOMENT:
+            self._follow(path, step(self.world, before, share * h), seconds)
+        grab = not self.structure.closed[k]
+        system, path.state = self.switched(
+            path.state, self.structure.loops.names[k], grab, "grab" if grab else "region"
+        )
+        return system._stepped(path, (1.0 - share) * h)
+
+    def _follow(self, path: Advance, state: State, begin: float) -> None:
+        path.state = state
+        path.touched.append(state.memory.touched)
+        path.seconds.append(time.perf_counter() - begin)
+
+    def _strained(self, path: Advance) -> System:
+        """After a step: without the connections that it was too much for, and with a note of dependent loops."""
+        system, memory = self, path.state.memory
+        if memory.rank < self.rank and not any(event.kind == "singular" for event in self.structure.events):
+            system = replace(system, structure=self.structure.note(path.state.time, "", "singular"))
+        if memory.rank != self.rank:
+            system = replace(system, rank=memory.rank)
+        for k in self.structure.overloaded(memory.loads):
+            system, path.state = system.switched(path.state, self.structure.loops.names[k], False, "break")
+        return system
+
+    def loads(self, state: State, kin: Kinematics) -> tuple[np.ndarray, np.ndarray]:
+        """How far apart the ends of each connection are (k,) [m], NaN where it is open, and what it bears (k, 6),
+        torque and force on its real link in its host's joint frame [N m, N]."""
+        closed, loops = self.structure.closed, self.world.loops
+        gap, load = np.full(len(closed), np.nan), np.zeros((len(closed), 6))
+        if closed.any():
+            gap[closed] = loops.apart(kin.poses)
+            if state.memory is not None and len(state.memory.loads) == len(loops):
+                host = loops.frames(kin.poses)[0][:, :3, :3]
+                load[closed] = (state.memory.loads.reshape(-1, 2, 3) @ host).reshape(-1, 6)
+        return gap, load
