@@ -18,7 +18,7 @@ _IDENTITY = np.eye(3)
 
 RANK = 1e-10
 """Eigenvalues of the scaled Delassus matrix below this share of the largest are dependent rows."""
-CLOSED, CORRECTIONS = 1e-10, 5
+CLOSED, CORRECTIONS = 1e-9, 5
 """After a step loops are closed until they are open by less than this [m or rad], in so many corrections."""
 
 

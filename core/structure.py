@@ -57,6 +57,13 @@ class Structure:
         """The closed loops."""
         return self.loops.select(self.closed)
 
+    def watches(self) -> bool:
+        """Whether a connection may be made or cut by where its ends are."""
+        return any(
+            closure.region is not None if on else closure.grab_distance > 0
+            for on, closure in zip(self.closed, self.loops.closures)
+        )
+
     def triggers(self, poses: np.ndarray) -> np.ndarray:
         """For every loop how far it is beyond what connects it by nearness, or cuts it by place (k,) [m]; negative
         where neither is near."""

@@ -154,8 +154,10 @@ class System:
         if not len(self.structure.loops) or not after.finite:
             self._follow(path, after, seconds)
             return self
-        was, now = (self.structure.triggers(self.poses(state)) for state in (before, after))
-        fired = np.flatnonzero((was < 0.0) & (now >= 0.0))
+        fired = np.zeros(0, dtype=int)
+        if self.structure.watches():
+            was, now = (self.structure.triggers(self.poses(state)) for state in (before, after))
+            fired = np.flatnonzero((was < 0.0) & (now >= 0.0))
         if not len(fired):
             self._follow(path, after, seconds)
             return self._strained(path)
