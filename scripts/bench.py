@@ -41,8 +41,8 @@ def measure(python: Path, *arguments: str, limit: float = LIMIT) -> dict:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def measure_ours(*arguments: str, limit: float = LIMIT) -> dict:
-    return measure(environment.prepare(environment.default()), *arguments, limit=limit)["metrics"]
+def measure_ours(*arguments: str, limit: float = LIMIT, using: tuple[str, ...] = ()) -> dict:
+    return measure(environment.prepare(environment.default().using(*using)), *arguments, limit=limit)["metrics"]
 
 
 def humanoid(options: argparse.Namespace) -> dict:
@@ -73,7 +73,7 @@ def loops(options: argparse.Namespace) -> dict:
 
 
 def four_bar(options: argparse.Namespace) -> dict:
-    return measure_ours("scripts.cases.four_bar")
+    return measure_ours("scripts.cases.four_bar", using=("matplotlib>=3.8",))
 
 
 LOOPS = ("n-four-bar", "andrews", "bricard", "high-bar", "swing", "humanoid-loops")
