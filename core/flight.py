@@ -1,8 +1,9 @@
-"""Free flight: a tree that nothing but gravity acts on keeps its angular momentum and flies along a parabola.
+"""Free flight: a body that nothing but gravity acts on keeps its angular momentum and flies along a parabola.
 
-An integrator in joint coordinates keeps both only to its order. Each frame that a tree spends in free flight therefore
-ends with a rigid correction of the whole tree, by its root's free joint, that makes them exact; it is of the size of
-the integrator's own error. Joint forces, springs, limits and armature act between links and change neither.
+An integrator in joint coordinates keeps both only to its order. Each frame that a body, a tree or several that loops
+join, spends in free flight therefore ends with a rigid correction of the whole body, by its roots' free joints, that
+makes them exact; it is of the size of the integrator's own error. Joint forces, springs, limits, loops and armature act
+between links and change neither.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .closure import Loops
 from .kinematics import kinematics, motions
 from .model import Model, State
 from .spatial import cross, skew
@@ -18,8 +20,8 @@ from .spatial import cross, skew
 
 @dataclass(frozen=True)
 class Balance:
-    """Per tree: center of mass (trees, 3), its velocity (trees, 3), the angular momentum (trees, 3) and inertia
-    (trees, 3, 3) about it, and the root link's pose (trees, 3, 4)."""
+    """Per body: center of mass (bodies, 3), its velocity (bodies, 3), the angular momentum (bodies, 3) and inertia
+    (bodies, 3, 3) about it; and the root links' poses (roots, 3, 4)."""
 
     center: np.ndarray
     velocity: np.ndarray
@@ -29,20 +31,25 @@ class Balance:
 
 
 class Flight:
-    """The trees of a model that can fly: those whose root has a free joint and that carry no keyed link."""
+    """The bodies of a model that can fly: trees whose root has a free joint and that carry no keyed link, those that
+    loops join together as one, without those that loops tie to anything else."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, loops: Loops) -> None:
         a, c = model.assembly, model.coordinates
-        roots = np.flatnonzero((model.parent < 0) & (c.kinds == "free"))
-        keyed = np.isin(roots, model.trees[model.keyed])
-        self.roots = roots[~keyed]
-        self.model = model
-        tree = np.full(model.n, -1)
-        for number, root in enumerate(self.roots.tolist()):
-            tree[model.trees == root] = number
-        self.slot_tree = np.full(a.links, -1)
-        self.slot_tree[a.slot] = tree
-        self.member = (np.arange(len(self.roots))[:, None] == self.slot_tree).astype(float)
+        link_of = np.full(a.links + 1, -1)
+        link_of[a.slot] = np.arange(model.n)
+        ends = link_of[np.stack((loops.host, loops.real))]
+        body = _joined(np.append(model.trees, -1), ends.T)
+        flies = (model.parent >= 0) | (c.kinds == "free")
+        grounded = body[~flies | model.keyed]
+        flying = ~np.isin(body, np.append(grounded, -1))
+        bodies = np.unique(body[flying])
+        self.model, self.count = model, len(bodies)
+        self.roots = np.flatnonzero((model.parent < 0) & flying)
+        self.root_body = np.searchsorted(bodies, body[self.roots])
+        self.slot_body = np.full(a.links, -1)
+        self.slot_body[a.slot] = np.where(flying, np.searchsorted(bodies, body), -1)
+        self.member = (np.arange(self.count)[:, None] == self.slot_body).astype(float)
         mass = np.zeros(a.links)
         mass[a.slot] = model.mass
         self.mass = self.member @ mass
@@ -55,13 +62,13 @@ class Flight:
         self.rest_rotation = model.placement[self.roots][:, :3, :3]
 
     def measure(self, state: State) -> Balance:
-        """The balance of every flying tree."""
+        """The balance of every flying body."""
         a = self.model.assembly
         kin = kinematics(self.model, state.q)
         links = motions(self.model, kin, state.v).links[:-1]
         place = kin.poses[:-1, :3, 3] + (kin.poses[:-1, :3, :3] @ self.slot_center)[:, :, 0]
         center = self.weights @ place
-        # about the center of mass of the link's tree
+        # about the center of mass of the link's body
         offset = kin.origin.take(a.cluster_of, axis=0) - self.member.T @ center
         momenta = (kin.inertia @ links[:, :, None])[:, :, 0]
         momenta[:, :3] += cross(offset, momenta[:, 3:])
@@ -74,25 +81,38 @@ class Flight:
         return Balance(center, velocity, total[:, :3], inertias, kin.poses[self.root_slot, :3, :4])
 
     def keep(self, start: State, end: State, touched: np.ndarray, gravity: np.ndarray) -> State:
-        """The state `end`, made exact for the trees that flew freely since `start`: those with none of their links
+        """The state `end`, made exact for the bodies that flew freely since `start`: those with none of their links
         among the `touched` (slots)."""
-        if not len(self.roots):
-            return end
-        trees = self.slot_tree[touched]
-        flying = np.ones((len(self.roots), 1), dtype=bool)
-        flying[trees[trees >= 0]] = False
+        bodies = self.slot_body[touched]
+        flying = np.ones((self.count, 1), dtype=bool)
+        flying[bodies[bodies >= 0]] = False
         if not flying.any():
             return end
         h = end.time - start.time
         before, now = self.measure(start), self.measure(end)
         center = before.center + h * before.velocity + 0.5 * h * h * gravity
         spin = np.linalg.solve(now.inertia, (before.angular - now.angular)[:, :, None])[:, :, 0] * flying
-        move = (center - now.center) * flying
-        arm = now.root[:, :, 3] - now.center
-        change = (before.velocity + h * gravity - now.velocity) * flying + np.cross(spin, arm)
+        body = self.root_body
+        move = ((center - now.center) * flying)[body]
+        arm = now.root[:, :, 3] - now.center[body]
+        change = ((before.velocity + h * gravity - now.velocity) * flying)[body] + np.cross(spin[body], arm)
         to_rest = self.rest_rotation.swapaxes(-1, -2)
+        turned = now.root[:, :, :3].swapaxes(-1, -2) @ spin[body][:, :, None]
         q, v = end.q.copy(), end.v.copy()
         q[self.root_q[:, None] + np.arange(4, 7)] += (to_rest @ move[:, :, None])[:, :, 0]
-        v[self.root_v[:, None] + np.arange(3)] += (now.root[:, :, :3].swapaxes(-1, -2) @ spin[:, :, None])[:, :, 0]
+        v[self.root_v[:, None] + np.arange(3)] += turned[:, :, 0]
         v[self.root_v[:, None] + np.arange(3, 6)] += (to_rest @ change[:, :, None])[:, :, 0]
         return replace(end, q=q, v=v)
+
+
+def _joined(trees: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The body (n,) of each link, the lowest of the `trees` (n + 1,) that pairs of links `ends` (k, 2) join; -1, and
+    all that is joined to it, is the world."""
+    body = trees.copy()
+    for _ in range(len(ends)):
+        pairs = body[ends]
+        if (pairs[:, 0] == pairs[:, 1]).all():
+            break
+        for low, high in np.sort(pairs, axis=1).tolist():
+            body[body == high] = low
+    return body[:-1]

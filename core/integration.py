@@ -120,13 +120,7 @@ def _advance(world: World, state: State, h: float) -> tuple[State, float, bool]:
     if hold:
         after, closed = hold.closed(model, after, world.given(state.time + h))
         violation = world.limits.violation(after)
-        held = np.concatenate((world.loops.host, world.loops.real))
-        memory = replace(
-            memory,
-            touched=np.concatenate((touched, held[held < model.assembly.links])),
-            loads=closing.wrenches((pull + coupling @ impulses) / h),
-            rank=hold.norm.rank,
-        )
+        memory = replace(memory, loads=closing.wrenches((pull + coupling @ impulses) / h), rank=hold.norm.rank)
     return State(after, v, state.time + h, memory), violation, closed
 
 

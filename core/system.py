@@ -49,7 +49,7 @@ class System:
 
     @classmethod
     def of(cls, world: World, motion: Motion | None, cuts: tuple[tuple[float, str], ...]) -> System:
-        return cls(world, motion, Structure.of(world.model, cuts), Flight(world.model))
+        return cls(world, motion, Structure.of(world.model, cuts), Flight(world.model, world.loops))
 
     @property
     def model(self) -> Model:
@@ -95,7 +95,7 @@ class System:
 
     def switched(self, state: State, name: str, on: bool, kind: str | None = None) -> tuple[System, State]:
         """With a connection closed or opened, or a joint cut, and the state then."""
-        structure, world, flight = self.structure.done(state.time, name), self.world, self.flight
+        structure, world = self.structure.done(state.time, name), self.world
         given = self.given(state)
         if name in structure.loops.names:
             k = structure.loops.names.index(name)
@@ -109,12 +109,13 @@ class System:
             refuse_keyed(self.model, name)
             link = self.model.names.index(name)
             model, state = cut(replace(self.model, loops=structure.loops), state, link, given)
-            structure, flight = replace(structure, loops=model.loops), Flight(model)
+            structure = replace(structure, loops=model.loops)
             follower = Follower(model, self.motion) if self.motion is not None else None
             world = World(model, world.scenery, world.gravity, follower, world.follow)
         structure = structure.note(state.time, name, kind or ("connect" if on else "cut"))
         # the last step's accelerations and loads are of another structure
-        changed = replace(self, structure=structure, world=world.holding(structure.holding()), flight=flight, rank=0)
+        world = world.holding(structure.holding())
+        changed = replace(self, structure=structure, world=world, flight=Flight(world.model, world.loops), rank=0)
         return changed, replace(state, memory=None)
 
     def advanced(self, state: State, seconds: float, count: int) -> tuple[System, Advance]:

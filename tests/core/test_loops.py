@@ -410,9 +410,40 @@ def test_a_connection_out_of_reach_says_by_how_much():
         Simulation(compile_model(linkage))
 
 
+def test_what_is_near_at_the_start_is_grabbed_at_once():
+    linkage = Linkage()
+    linkage.add(Link("ball", Joint("free"), position=np.array([0.0, 0.0, 0.1])))
+    closure = Closure(closed=False, grab_distance=0.3)
+    linkage.connect(None, linkage["ball"], "fixed", at=np.zeros(3), seat=np.zeros(3), name="hook", closure=closure)
+    simulation = Simulation(compile_model(linkage))
+    list(simulation.run(3))
+    assert [(event.time, event.kind) for event in simulation.events] == [(0.0, "grab")]
+    assert simulation.trajectory.poses()[-1, 0, 2, 3] == pytest.approx(0.1, abs=1e-9)
+
+
+def test_two_people_who_hold_hands_in_flight_keep_their_momentum():
+    """Of both together: what one hand gives the other takes."""
+    model = compile_model(holding_hands())
+    start = State(model.rest_state().q, np.random.default_rng(1).normal(size=model.nv))
+    simulation = Simulation(model, gravity=WEIGHTLESS, state=start, frame_time=1 / 24)
+    before = momentum(model, simulation.state)
+    list(simulation.run(24))
+    assert momentum(model, simulation.state) == pytest.approx(before, abs=1e-10 * np.abs(before).max())
+    assert np.nanmax(simulation.trajectory.loop_gap) < 1e-8
+
+
+def test_keyed_links_have_no_joint_to_cut():
+    linkage = swing()
+    model = compile_model(linkage)
+    with pytest.raises(LinkageError, match="'swing' follows its keys"):
+        Simulation(model, motion=swing_motion(linkage, 10, 1 / 24), cuts=[(0.1, "swing")])
+
+
 def test_cuts_of_what_is_not_there_are_refused():
     model = compile_model(chain(2))
     with pytest.raises(LinkageError, match="no link or connection is called 'nobody'"):
         Simulation(model, cuts=[(0.1, "nobody")])
     with pytest.raises(LinkageError, match="no link is called 'nobody'"):
         Simulation(model).connect(None, "nobody", "fixed")
+    with pytest.raises(LinkageError, match="'ball' holds nothing"):
+        Simulation(model).connect(None, "link.1", "ball")
