@@ -174,7 +174,16 @@ def _closure(connection, switch: Switch, start: int, frame_time: float) -> Closu
         break_force=connection.break_force or np.inf,
         break_torque=connection.break_torque or np.inf,
         grab_distance=connection.grab_distance,
+        region=_region(connection),
     )
+
+
+def _region(connection) -> tuple | None:
+    """The stretch of its axis that a slider stays on."""
+    if connection.kind != "SLIDER" or not connection.slide_distance:
+        return None
+    upper = np.array([connection.slide_distance, np.inf, np.inf])
+    return -upper, upper
 
 
 def _outside(name: str, switch: Switch, start: int, end: int) -> list[RigWarning]:
@@ -208,6 +217,9 @@ def _grip(cast: Cast, armature, connection, switch: Switch, name: str) -> Grip:
     if _there(connection):
         own = there
     axes = axes[:, AXES[connection.axis]]
+    slid = abs((there - own) @ axes[:, 0])
+    if switch.closed and _region(connection) and slid >= connection.slide_distance:
+        _refuse(connection, f"it starts {slid:.3g} m from its place, where it has slid off", "let Slides Off be more")
     start = Place(number, cast.label(armature, connection.bone), _frame(cast, number, axes, there))
     end = Place(target_number, label, _frame(cast, target_number, axes, own))
     # the host's frame stays where it is when a connection is made on the way, and a world can only be host

@@ -137,6 +137,8 @@ def _draw_joint(layout, connection) -> None:
     column.prop(connection, "enabled")
     for name in ("break_force", "break_torque", "grab_distance"):
         column.prop(connection, name)
+    if connection.kind == "SLIDER":
+        column.prop(connection, "slide_distance")
     column = layout.column()
     column.prop(connection, "method")
     if connection.method == "SPRINGY":

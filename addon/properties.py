@@ -115,6 +115,14 @@ class ARMATURE_DYNAMICS_PG_connection(bpy.types.PropertyGroup):
         precision=3,
         options=STILL,
     )
+    slide_distance: FloatProperty(
+        name="Slides Off",
+        description="A slider is cut where it has moved farther than this from where it began; 0 holds it however far "
+        "it goes [m]",
+        default=0.0,
+        min=0.0,
+        precision=3,
+    )
     method: EnumProperty(
         name="Method",
         description="How the connection is held together",

@@ -33,7 +33,7 @@ HAPPENED = {
     "cut": "cut",
     "break": "broke",
     "grab": "grabbed",
-    "region": "left its region",
+    "region": "slid off",
     "jam": "jammed",
 }
 

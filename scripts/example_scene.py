@@ -18,15 +18,16 @@ RATE = 24
 PICTURES = 6
 
 
-def human(name: str, pose: dict[str, tuple[float, float]]) -> bpy.types.Object:
-    """Rigify's metarig in a pose: degrees about the world's x and y axes for each bone."""
+def human(name: str, pose: dict[str, tuple[float, ...]]) -> bpy.types.Object:
+    """Rigify's metarig in a pose: degrees about the world's x, y and, where given, z axes for each bone."""
     bpy.ops.object.armature_human_metarig_add()
     rig = bpy.context.object
     rig.name = name
-    for bone_name, (about_x, about_y) in pose.items():
+    for bone_name, (about_x, about_y, *about_z) in pose.items():
         bone = rig.pose.bones[bone_name]
         rest = bone.bone.matrix_local.to_quaternion()
         turn = Quaternion((0, 1, 0), math.radians(about_y)) @ Quaternion((1, 0, 0), math.radians(about_x))
+        turn = Quaternion((0, 0, 1), math.radians(sum(about_z))) @ turn
         bone.rotation_mode = "QUATERNION"
         bone.rotation_quaternion = rest.inverted() @ turn @ rest
     bpy.context.view_layer.update()
@@ -192,27 +193,49 @@ def holding_hands() -> list[int]:
 
 
 def swing() -> list[int]:
-    """A swing of two ropes and a seat, a closed loop, on a beam that is shaken."""
-    beam = pole("Beam", (-0.6, 0, 2.4), (0.6, 0, 2.4), 0.03)
-    for frame, y in ((1, 0), (12, 0.35), (24, -0.35), (36, 0.35), (48, 0)):
-        beam.location.y = y
-        beam.keyframe_insert("location", frame=frame)
-    heights = np.linspace(2.4, 0.6, 6)
-    points = [(-0.3, 0, z) for z in heights]
-    rope = row("Left Rope", [*points, (0.3, 0, 0.6)])
-    other = row("Right Rope", [(0.3, 0, z) for z in heights])
-    posts = scenery(FLOOR)
-    make_dynamic(other)
-    make_dynamic(rope, frame_start=1, frame_end=72, scenery=posts, damping=0.1)
-    connect(rope, "link.001", beam, at="HEAD")
-    connect(other, "link.001", beam, at="HEAD")
-    connect(other, "link.005", rope, "link.006", target_at="TAIL")
-    simulate(rope)
-    for rig in (rope, other):
-        dress_links(rig, 0.015, (0.7, 0.5, 0.2))
-    attach(rope, rope.data.bones["link.006"], capsule(0.04, 0.04, 0.6, 1.0), material("Seat", (0.6, 0.1, 0.05), 0.5))
-    studio(posts, eye=(4.4, -3.6, 1.5), aim=(0, 0, 1.35), lens=50)
-    return [1, 10, 18, 27, 36, 45]
+    """A man sits on a swing that goes higher and higher: his thighs slide off the plate, his hands hold on."""
+    pose = {}
+    for side, sign in ((".L", 1), (".R", -1)):
+        pose |= {"upper_arm" + side: (0, sign * 55, sign * 25), "forearm" + side: (0, 0, sign * -90)}
+        pose |= {"thigh" + side: (-88, 0), "shin" + side: (80, 0)}
+    rig = human("Man", pose)
+    hand, hip = tail(rig, "hand.L"), rig.pose.bones["thigh.L"].head
+    seat, rope = hip.z - 0.09, 2.6
+    lift = 0.75 - seat
+    rig.location.z += lift
+    top = pole("Swing", (-0.55, hand.y, 0.75 + rope), (0.55, hand.y, 0.75 + rope), 0.03)
+    for side in (1, -1):
+        x = side * (hand.x + 0.02)
+        hang(pole(f"Rope {side}", (x, hand.y, 0.75), (x, hand.y, 0.75 + rope), 0.012), top)
+    plate = scenery()
+    box(plate, "Plate", (-hand.x - 0.05, hip.y - 0.26, 0.71), (hand.x + 0.05, max(hand.y, hip.y) + 0.1, 0.74))
+    hang(plate.objects[0], top)
+    top.rotation_mode = "XYZ"
+    end = 110
+    for frame in range(1, end + 1):
+        time = (frame - 1) / RATE
+        top.rotation_euler.x = 1.4 * (frame - 1) / end * math.sin(math.sqrt(9.81 / rope) * time)
+        top.keyframe_insert("rotation_euler", frame=frame)
+    bpy.context.scene.frame_set(1)
+    make_dynamic(rig, frame_start=1, frame_end=end, tone=4.0, damping=0.6)
+    for side in (".L", ".R"):
+        connect(rig, "hand" + side, top, kind="BALL")
+    for side in (".L", ".R"):
+        connect(
+            rig, "thigh" + side, top, at="HEAD", kind="SLIDER", axis="Y", slide_distance=0.25,
+            method="SPRINGY", stiffness=1e5, damping=1e3,
+        )  # fmt: skip
+    simulate(rig)
+    dress(rig)
+    studio(scenery(FLOOR), eye=(6.4, -5.2, 2.1), aim=(0, hand.y, 1.7), lens=32)
+    return [1, 20, 42, 58, 77, 95]
+
+
+def hang(thing: bpy.types.Object, carrier: bpy.types.Object) -> None:
+    """Parents a thing where it is."""
+    bpy.context.view_layer.update()
+    thing.parent = carrier
+    thing.matrix_parent_inverse = carrier.matrix_world.inverted()
 
 
 def snapping_chain() -> list[int]:
@@ -243,7 +266,7 @@ EXAMPLES = {"high-bar": high_bar, "swing": swing, "holding-hands": holding_hands
 """Each builds a scene, simulates it and returns the frames to show."""
 
 
-def main(name: str, folder: Path) -> int:
+def main(name: str, folder: Path, picture: bool = True) -> int:
     folder.mkdir(exist_ok=True)
     bpy.ops.wm.read_factory_settings(use_empty=True)
     bpy.ops.preferences.addon_enable(module="rigify")
@@ -256,8 +279,9 @@ def main(name: str, folder: Path) -> int:
         scene.frame_start, scene.frame_end = 1, bpy.context.object.armature_dynamics.frame_end
         bpy.context.preferences.filepaths.save_version = 0
         bpy.ops.wm.save_as_mainfile(filepath=str(folder / f"{name}.blend"), check_existing=False)
-        contact_sheet(frames, folder / f"{name}.png")
-        print(f"written: {folder.name}/{name}.blend, {folder.name}/{name}.png")
+        if picture:
+            contact_sheet(frames, folder / f"{name}.png")
+        print(f"written: {folder.name}/{name}.blend" + (f", {folder.name}/{name}.png" if picture else ""))
         return 0
     finally:
         # classes that are still registered at exit crash or hang some Blenders

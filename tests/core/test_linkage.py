@@ -171,3 +171,9 @@ def test_random_mechanisms_repeat_from_their_seed():
         np.testing.assert_array_equal(one.inertia, other.inertia)
     for one, other in zip(random_coordinates(first, 1), random_coordinates(second, 1), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_keyed_link_may_have_a_joint_with_values_for_each_freedom():
+    linkage = Linkage()
+    linkage.add(Link("base", Joint("universal", damping=np.array([0.1, 0.2])), keyed=True))
+    assert compile_model(linkage).nv == 0
