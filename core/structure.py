@@ -33,11 +33,13 @@ class Event:
 
 @dataclass(frozen=True)
 class Structure:
-    """`loops`: all virtual links, as they would close now; `closed` (k,) which do. `due`: (time, name, whether it
-    connects) still to come, in order of time. `events`: what has happened."""
+    """`loops`: all virtual links, as they would close now; `closed` (k,) which do; `armed` (k,): whose ends have been
+    where nothing happens since they were last connected or cut, so that coming near or sliding off counts. `due`:
+    (time, name, whether it connects) still to come, in order of time. `events`: what has happened."""
 
     loops: Loops
     closed: np.ndarray
+    armed: np.ndarray
     due: tuple[tuple[float, str, bool], ...] = ()
     events: tuple[Event, ...] = ()
 
@@ -51,7 +53,8 @@ class Structure:
             refuse_keyed(model, name)
         due = [(time, name, False) for time, name in cuts]
         due += [(time, name, on) for name, closure in zip(loops.names, loops.closures) for time, on in closure.times]
-        return cls(loops, np.array([c.closed for c in loops.closures], dtype=bool), tuple(sorted(due)))
+        closed = np.array([c.closed for c in loops.closures], dtype=bool)
+        return cls(loops, closed, np.ones(len(loops), dtype=bool), tuple(sorted(due)))
 
     def holding(self) -> Loops:
         """The closed loops."""
@@ -104,13 +107,14 @@ class Structure:
         a, b = self.loops, added
         ends = (np.concatenate((getattr(a, name), getattr(b, name))) for name in ("host", "real", "at", "seat"))
         loops = loops_of(a.names + b.names, a.kinds + b.kinds, a.closures + b.closures, *ends)
-        return replace(self, loops=loops, closed=np.append(self.closed, np.zeros(len(b), dtype=bool)))
+        closed, armed = (np.append(old, np.zeros(len(b), dtype=bool)) for old in (self.closed, self.armed))
+        return replace(self, loops=loops, closed=closed, armed=armed)
 
     def switched(self, k: int, on: bool, loops: Loops | None = None) -> Structure:
         """With loop `k` closed or open."""
-        closed = self.closed.copy()
-        closed[k] = on
-        return replace(self, closed=closed, loops=loops or self.loops)
+        closed, armed = self.closed.copy(), self.armed.copy()
+        closed[k], armed[k] = on, False
+        return replace(self, closed=closed, armed=armed, loops=loops or self.loops)
 
 
 def refuse_keyed(model: Model, name: str) -> None:

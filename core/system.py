@@ -155,21 +155,23 @@ class System:
         if not len(self.structure.loops) or not after.finite:
             self._follow(path, after, seconds)
             return self
-        fired = np.zeros(0, dtype=int)
-        if self.structure.watches():
-            was, now = (self.structure.triggers(self.poses(state)) for state in (before, after))
-            fired = np.flatnonzero((was < 0.0) & (now >= 0.0))
-        if not len(fired):
+        if not self.structure.watches():
             self._follow(path, after, seconds)
             return self._strained(path)
-        shares = was[fired] / (was[fired] - now[fired])
-        share, k = float(shares.min()), int(fired[shares.argmin()])
+        was, now = (self.structure.triggers(self.poses(state)) for state in (before, after))
+        armed = self.structure.armed | (was < 0.0)
+        system = replace(self, structure=replace(self.structure, armed=armed))
+        fired = np.flatnonzero(armed & (now >= 0.0))
+        if not len(fired):
+            system._follow(path, after, seconds)
+            return system._strained(path)
+        # what was there already, between two steps, happens at once
+        shares = np.maximum(-was[fired], 0.0) / np.maximum(now[fired] - was[fired], 1e-300)
+        share, k = min(float(shares.min()), 1.0), int(fired[shares.argmin()])
         if share * h > MOMENT:
-            self._follow(path, step(self.world, before, share * h), seconds)
-        grab = not self.structure.closed[k]
-        system, path.state = self.switched(
-            path.state, self.structure.loops.names[k], grab, "grab" if grab else "region"
-        )
+            system._follow(path, step(self.world, before, share * h), seconds)
+        name, grab = self.structure.loops.names[k], not self.structure.closed[k]
+        system, path.state = system.switched(path.state, name, grab, "grab" if grab else "region")
         return system._stepped(path, (1.0 - share) * h)
 
     def _follow(self, path: Advance, state: State, begin: float) -> None:
