@@ -97,6 +97,8 @@ def connected_velocity(
     kin = kinematics(model, q, given[0])
     rows = loop_rows(model, kin, loops)
     rigid = np.flatnonzero(~loops.soft)
+    if not len(rigid):
+        return v
     columns = rows.columns[:, rigid]
     answer = respond(model, kin, model.armature, columns)
     rate = rows.rate(motions(model, kin, v, given[1]).links)[rigid]

@@ -69,6 +69,19 @@ def _recovered(world: World, q: np.ndarray) -> np.ndarray:
     return coordinates.integrate(q, coordinates.difference(q, world.limits.nearest(q)), RECOVERY)
 
 
+def _recovered_in_loops(
+    world: World, rows: Rows, delassus: np.ndarray, moves: np.ndarray, q: np.ndarray, gaps: np.ndarray
+) -> np.ndarray:
+    """The same where loops are closed: along the limits' own answers, which keep the loops so in the first order.
+    Moved one by one, joints would open the loops, and closing these would move others beyond their limits."""
+    past = np.flatnonzero(gaps[rows.limits.key] < 0.0)
+    if not len(past):
+        return q
+    apart = -RECOVERY * gaps[rows.limits.key[past]]
+    push = np.linalg.lstsq(delassus[np.ix_(past, past)], apart, rcond=1e-10)[0]
+    return world.model.coordinates.integrate(q, moves[:, past] @ np.maximum(push, 0.0), 1.0)
+
+
 def _advance(world: World, state: State, h: float) -> tuple[State, float, bool]:
     """The state after one step, how far beyond its limit [rad or m] the worst joint is that may have passed it, and
     whether all loops are closed."""
@@ -115,9 +128,11 @@ def _advance(world: World, state: State, h: float) -> tuple[State, float, bool]:
     touched = rows.contacts.link[impulses[len(rows.limits) :: 3] != 0]
     memory = Memory(smooth, rows.key, impulses, touched, len(rows.contacts), iterations)
     closed = True
-    if violation > 0.0:
+    if violation > 0.0 and not hold:
         after = _recovered(world, after)
     if hold:
+        if violation > 0.0:
+            after = _recovered_in_loops(world, rows, delassus, moves, after, beyond)
         after, closed = hold.closed(model, after, world.given(state.time + h))
         violation = world.limits.violation(after)
         memory = replace(memory, loads=closing.wrenches((pull + coupling @ impulses) / h), rank=hold.norm.rank)

@@ -126,7 +126,8 @@ class Link:
         """The same for a virtual link, whose real link must be among `members`."""
         for what, frame in (("rest frame", pose(self.rotation, self.position)), ("seat", self.seat)):
             turn = np.asarray(frame, dtype=float)[:3, :3] if np.shape(frame) == (4, 4) else np.zeros((3, 3))
-            if not np.isfinite(frame).all() or np.abs(turn.T @ turn - np.eye(3)).max() > 1e-6 or self.child:
+            mirrored = np.linalg.det(turn) < 0 if np.isfinite(turn).all() else True
+            if mirrored or not np.isfinite(frame).all() or np.abs(turn.T @ turn - np.eye(3)).max() > 1e-6 or self.child:
                 self._refuse(f"its {what} is no pose of a link without children", "give a point (3,) or pose (4, 4)")
         if self.real is self.parent:
             self._refuse(f"it connects {self.real.name!r} to itself", "choose another link or the world")
@@ -227,6 +228,13 @@ class Linkage:
         held there, by default where `at` is in it with all joint coordinates zero.
         """
         host = self.world if host is None else host
+        for end in (host, real):
+            top = end
+            while top is not None and top.parent is not None:
+                top = top.parent
+            if top is not self.world:
+                name = getattr(end, "name", end)
+                raise LinkageError(f"{name!r} is no link of this linkage; add it before connecting")
         at = _frame(at)
         seat = pose_inverse(real.rest_pose()) @ host.rest_pose() @ at if seat is None else _frame(seat)
         virtual = Link(
@@ -241,6 +249,8 @@ class Linkage:
         if link.real is None:
             rest = link.rest_pose()
             link.position, link.rotation, link.joint = rest[:3, 3], rest[:3, :3], Joint("free")
+        if link.parent is None:
+            raise LinkageError(f"link {link.name!r} is not in this linkage any more; it was cut before")
         before = None
         for brother in link.parent.children():
             if brother is link:
@@ -297,4 +307,6 @@ class Linkage:
 def _frame(place: np.ndarray) -> np.ndarray:
     """A pose (4, 4) from a pose or a point (3,)."""
     place = np.asarray(place, dtype=float)
+    if place.shape not in ((3,), (4, 4)):
+        raise LinkageError(f"a connection's place has shape {place.shape}; give a point (3,) or a pose (4, 4)")
     return pose(np.eye(3), place) if place.shape == (3,) else place

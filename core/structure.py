@@ -33,11 +33,13 @@ class Event:
 
 @dataclass(frozen=True)
 class Structure:
-    """`loops`: all virtual links, as they would close now; `closed` (k,) which do; `armed` (k,): whose ends have been
-    where nothing happens since they were last connected or cut, so that coming near or sliding off counts. `due`:
-    (time, name, whether it connects) still to come, in order of time. `events`: what has happened."""
+    """`loops`: all virtual links, as they would close now; `seats` (k, 4, 4): their seats as they were given, from
+    which nearness and place are measured; `closed` (k,) which do hold; `armed` (k,): whose ends have been where nothing
+    happens since they were last connected or cut, so that coming near or sliding off counts. `due`: (time, name,
+    whether it connects) still to come, in order of time. `events`: what has happened."""
 
     loops: Loops
+    seats: np.ndarray
     closed: np.ndarray
     armed: np.ndarray
     due: tuple[tuple[float, str, bool], ...] = ()
@@ -48,13 +50,15 @@ class Structure:
         """The structure at the start. Raises LinkageError for a cut of what is not there."""
         loops = model.loops
         for time, name in cuts:
+            if not np.isfinite(time):
+                raise LinkageError(f"{name!r} is to be cut at {time} s; give a finite time")
             if name not in (*loops.names, *model.names):
                 raise LinkageError(f"no link or connection is called {name!r}, which is to be cut at {time:g} s")
             refuse_keyed(model, name)
         due = [(time, name, False) for time, name in cuts]
         due += [(time, name, on) for name, closure in zip(loops.names, loops.closures) for time, on in closure.times]
         closed = np.array([c.closed for c in loops.closures], dtype=bool)
-        return cls(loops, closed, np.ones(len(loops), dtype=bool), tuple(sorted(due)))
+        return cls(loops, loops.seat, closed, np.ones(len(loops), dtype=bool), in_order(due))
 
     def holding(self) -> Loops:
         """The closed loops."""
@@ -70,8 +74,8 @@ class Structure:
     def triggers(self, poses: np.ndarray) -> np.ndarray:
         """For every loop how far it is beyond what connects it by nearness, or cuts it by place (k,) [m]; negative
         where neither is near."""
-        host, seat = self.loops.frames(poses)
-        away = seat[:, :3, 3] - host[:, :3, 3]
+        host = poses[self.loops.host] @ self.loops.at
+        away = (poses[self.loops.real] @ self.seats)[:, :3, 3] - host[:, :3, 3]
         result = np.full(len(self.loops), -np.inf)
         for k, closure in enumerate(self.loops.closures):
             if not self.closed[k] and closure.grab_distance > 0:
@@ -108,13 +112,22 @@ class Structure:
         ends = (np.concatenate((getattr(a, name), getattr(b, name))) for name in ("host", "real", "at", "seat"))
         loops = loops_of(a.names + b.names, a.kinds + b.kinds, a.closures + b.closures, *ends)
         closed, armed = (np.append(old, np.zeros(len(b), dtype=bool)) for old in (self.closed, self.armed))
-        return replace(self, loops=loops, closed=closed, armed=armed)
+        due = [(time, name, on) for name, closure in zip(b.names, b.closures) for time, on in closure.times]
+        return replace(
+            self, loops=loops, seats=np.concatenate((self.seats, b.seat)), closed=closed, armed=armed,
+            due=in_order([*self.due, *due]),
+        )  # fmt: skip
 
     def switched(self, k: int, on: bool, loops: Loops | None = None) -> Structure:
         """With loop `k` closed or open."""
         closed, armed = self.closed.copy(), self.armed.copy()
         closed[k], armed[k] = on, False
         return replace(self, closed=closed, armed=armed, loops=loops or self.loops)
+
+
+def in_order(due: list[tuple[float, str, bool]]) -> tuple[tuple[float, str, bool], ...]:
+    """By time; what is due at the same time stays as it was given."""
+    return tuple(sorted(due, key=lambda event: event[0]))
 
 
 def refuse_keyed(model: Model, name: str) -> None:

@@ -81,21 +81,27 @@ class System:
         """With a further connection, made where its ends are; as `Simulation.connect`."""
         names, slot = self.model.names, self.model.assembly.slot
         for link in (host, real):
-            if link is not None and link not in names:
+            if link not in names and not (link is None and link is host):
                 raise LinkageError(f"no link is called {link!r}; connect one of the model's")
-        if host == real or name in self.structure.loops.names:
-            raise LinkageError(f"connection {name!r} is there already or connects a link to itself; choose others")
+        if host == real or name in (*self.structure.loops.names, *names):
+            raise LinkageError(f"connection {name!r} connects a link to itself or its name is taken; choose others")
+        at = np.zeros(3) if at is None else np.asarray(at, dtype=float)
+        if at.shape != (3,) or not np.isfinite(at).all():
+            raise LinkageError(f"connection {name!r}: its place is {at}; give three finite numbers [m]")
         closure.check(name, kind)
         poses = self.poses(state)
         ends = [self.model.assembly.links if link is None else int(slot[names.index(link)]) for link in (host, real)]
-        seat = pose(np.eye(3), np.zeros(3) if at is None else np.asarray(at, dtype=float))
+        seat = pose(np.eye(3), at)
         rest = pose_inverse(poses[ends[0]]) @ poses[ends[1]] @ seat
         added = loops_of([name], [kind], [closure], [ends[0]], [ends[1]], [rest], [seat])
-        return replace(self, structure=self.structure.joined(added)).switched(state, name, True)
+        system = replace(self, structure=self.structure.joined(added))
+        return system.switched(state, name, True) if closure.closed else (system, state)
 
-    def switched(self, state: State, name: str, on: bool, kind: str | None = None) -> tuple[System, State]:
-        """With a connection closed or opened, or a joint cut, and the state then."""
-        structure, world = self.structure.done(state.time, name), self.world
+    def switched(
+        self, state: State, name: str, on: bool, kind: str | None = None, due: float = -np.inf
+    ) -> tuple[System, State]:
+        """With a connection closed or opened, or a joint cut, and the state then; `due` [s] is when it was to be."""
+        structure, world = self.structure.done(max(state.time, due), name), self.world
         given = self.given(state)
         if name in structure.loops.names:
             k = structure.loops.names.index(name)
@@ -125,8 +131,8 @@ class System:
             system = system._stepped(path, h)
             if not path.state.finite:
                 break
-            for _, name, on in due:
-                system, path.state = system.switched(path.state, name, on)
+            for when, name, on in due:
+                system, path.state = system.switched(path.state, name, on, due=when)
         return system, path
 
     def _pieces(self, start: float, seconds: float, count: int) -> list[tuple[float, list]]:
@@ -151,7 +157,12 @@ class System:
         if h <= MOMENT:
             return self
         before, seconds = path.state, time.perf_counter()
-        after = step(self.world, before, h)
+        try:
+            after = step(self.world, before, h)
+        except np.linalg.LinAlgError:
+            # what has become so fast is as good as not finite
+            path.state = replace(before, v=np.full_like(before.v, np.nan))
+            return self
         if not len(self.structure.loops) or not after.finite:
             self._follow(path, after, seconds)
             return self

@@ -357,6 +357,58 @@ def test_the_same_simulation_with_events_gives_the_same_bits():
     assert np.array_equal(paths[0].q, paths[1].q)
 
 
+def test_springs_hold_large_trees_too():
+    linkage = chain(40, "spherical")
+    last = list(linkage.links())[-1]
+    linkage.connect(None, last, "spherical", at=np.array([0, 0, -40.0]), closure=Closure(method="compliance"))
+    simulation = Simulation(compile_model(linkage), frame_time=1 / 24)
+    list(simulation.run(3))
+    assert np.nanmax(simulation.trajectory.loop_gap) < 1e-3
+
+
+@pytest.mark.parametrize("seed", [3, 5, 6])
+def test_limits_in_loops_take_energy_and_give_none(seed):
+    """Joints at their limits and hands that hold each other: what restores one must not break the other."""
+    model = compile_model(holding_hands(damping=0.5))
+    start = State(model.rest_state().q, 0.7 * np.random.default_rng(seed).normal(size=model.nv))
+    simulation = Simulation(model, gravity=WEIGHTLESS, state=start, frame_time=1 / 24, substeps=3)
+    list(simulation.run(40))
+    path = simulation.trajectory
+    assert np.diff(path.energy).max() < 0.1
+    assert np.degrees(path.limit_violation.max()) < 1.0
+    assert np.nanmax(path.loop_gap) < 1e-6
+
+
+def test_a_connection_made_in_motion_has_events_of_its_own():
+    linkage = Linkage()
+    linkage.add(Link("weight", Joint("free")))
+    simulation = Simulation(compile_model(linkage), frame_time=0.1)
+    simulation.connect(None, "weight", "fixed", closure=Closure(times=((0.25, False),)))
+    simulation.connect(None, "weight", "fixed", name="open", closure=Closure(closed=False))
+    list(simulation.run(5))
+    assert [(event.kind, round(event.time, 9)) for event in simulation.events] == [("connect", 0.0), ("cut", 0.25)]
+
+
+def test_nearness_and_place_are_measured_from_where_the_ends_were_given():
+    """A slider that is made at 0.8 m of its metre slides off 0.2 m later, at 1 m/s after 0.2 s."""
+    linkage = Linkage()
+    linkage.add(Link("body", Joint("free"), position=np.array([0.8, 0.0, 0.0])))
+    closure = Closure(closed=False, times=((0.0, True),), region=((-1, -9, -9), (1, 9, 9)))
+    linkage.connect(None, linkage["body"], "prismatic", at=np.zeros(3), seat=np.zeros(3), name="rail", closure=closure)
+    model = compile_model(linkage)
+    start = State(model.rest_state().q, np.array([0, 0, 0, 1.0, 0, 0]))
+    simulation = Simulation(model, gravity=WEIGHTLESS, state=start, frame_time=1 / 24)
+    list(simulation.run(12))
+    assert [event.kind for event in simulation.events] == ["connect", "region"]
+    assert simulation.events[1].time == pytest.approx(0.2, abs=1e-6)
+
+
+def test_a_cut_due_a_moment_after_a_frame_happens_once():
+    simulation = Simulation(compile_model(chain(4)), frame_time=0.25, cuts=[(0.5 + 5e-10, "link.3")])
+    list(simulation.run(5))
+    assert len(simulation.events) == 1
+
+
 def hook(**changes) -> Linkage:
     linkage = Linkage()
     linkage.add(Link("body", Joint("free"), shapes=[Sphere(np.zeros(3), 0.1)]))
@@ -397,8 +449,14 @@ def test_connections_that_make_no_sense_are_refused():
     with pytest.raises(LinkageError, match="'free' holds nothing"):
         compile_model(linkage)
     linkage = hook()
-    linkage.connect(None, Link("stray"), "fixed", at=np.zeros(3), seat=np.zeros(3), name="outside")
-    with pytest.raises(LinkageError, match="not in the linkage"):
+    with pytest.raises(LinkageError, match="'stray' is no link of this linkage"):
+        linkage.connect(None, Link("stray"), "fixed", at=np.zeros(3), seat=np.zeros(3), name="outside")
+    with pytest.raises(LinkageError, match="'stray' is no link of this linkage"):
+        linkage.connect(Link("stray"), linkage["body"], "fixed", at=np.zeros(3), seat=np.zeros(3), name="outside")
+    with pytest.raises(LinkageError, match=r"has shape \(2,\)"):
+        linkage.connect(None, linkage["body"], "fixed", at=np.zeros(2), name="flat")
+    linkage.connect(None, linkage["body"], "fixed", at=np.diag([1.0, 1.0, -1.0, 1.0]), name="mirror")
+    with pytest.raises(LinkageError, match="'mirror'"):
         compile_model(linkage)
 
 

@@ -129,6 +129,15 @@ def test_a_simulation_that_turns_non_finite_names_the_link_and_keeps_the_frames_
     assert "\n" not in str(caught.value)
 
 
+def test_a_matrix_that_turns_singular_is_a_simulation_error(monkeypatch):
+    def singular_step(world, state, h):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    monkeypatch.setattr(system_module, "step", singular_step)
+    with pytest.raises(SimulationError, match="no longer finite"):
+        finished(Simulation(compile_model(chain(3)), frame_time=0.1), 3)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_absurd_numbers_end_in_a_simulation_error():
     """What overflows is reported in our words, not as an error from inside numpy."""
