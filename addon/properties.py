@@ -117,11 +117,11 @@ class ARMATURE_DYNAMICS_PG_connection(bpy.types.PropertyGroup):
     )
     slide_distance: FloatProperty(
         name="Slides Off",
-        description="A slider is cut where it has moved farther than this from where it began; 0 holds it however far "
-        "it goes [m]",
+        description="A slider is cut when it has slid farther than this from its place, either way; 0 never [m]",
         default=0.0,
         min=0.0,
         precision=3,
+        options=STILL,
     )
     method: EnumProperty(
         name="Method",

@@ -34,7 +34,6 @@ HAPPENED = {
     "break": "broke",
     "grab": "grabbed",
     "region": "slid off",
-    "jam": "jammed",
 }
 
 
@@ -153,6 +152,20 @@ def measured(trajectory: Trajectory) -> dict:
         "energy_gain_max_J": float(gained.max()),
         "blender": bpy.app.version_string,
     }
+
+
+def jams(simulation: Simulation, start: int) -> list[RigWarning]:
+    """Warnings of when connections became singular; `start` is the first frame."""
+    return [
+        RigWarning(
+            "singular",
+            "",
+            f"connections jam at frame {start + event.time / simulation.frame_time:.4g}: for a moment they hold in "
+            "fewer ways than before, as stretched straight; bend what is stretched, or make one of them Springy",
+        )
+        for event in simulation.events
+        if event.kind == "singular"
+    ]
 
 
 def held(grips: list[Grip], loops: list[int], gaps: Sequence[float], simulation: Simulation, start: int) -> list[dict]:

@@ -17,7 +17,7 @@ from .connection import Grip
 from .convert import Options, convert
 from .fidelity import measure
 from .prop import sample_props
-from .report import Report, held, measured
+from .report import Report, held, jams, measured
 from .rig import ConversionError, RigWarning, read_rig
 from .source import action_range, sample
 
@@ -67,6 +67,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
                 yield "simulate", (frame + 1) / frames
         except SimulationError as error:
             warnings.append(RigWarning("not_finite", "", str(error)))
+        warnings += jams(simulation, start)
         trajectory = simulation.trajectory
         poses = trajectory.poses()
         clock.append(time.perf_counter())

@@ -1,12 +1,24 @@
 """Connections: bones joined to other bones, to objects and to the world, for as long as the animator wants."""
 
 import json
+from types import SimpleNamespace
 
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import command, compat, connection, connection_list, operators, overlay, stage, switch
+from armature_dynamics.addon import (
+    command,
+    compat,
+    connection,
+    connection_list,
+    operators,
+    overlay,
+    report,
+    stage,
+    switch,
+)
 from armature_dynamics.addon.rig import ConversionError
+from armature_dynamics.core import Event
 from rigs import chain, curves, key, make_rig, simulate, world_heads
 from test_life import snapshot, undoing
 
@@ -106,6 +118,27 @@ def test_a_slider_slides():
     fallen = places(armature, "bone0", [1, 13])
     assert np.abs(fallen[1, :2] - fallen[0, :2]).max() < 1e-5
     assert fallen[0, 2] - fallen[1, 2] == pytest.approx(9.81 / 2 * 0.5**2, rel=0.02)
+
+
+def test_a_slider_slides_off():
+    """It falls along its pole until it is 0.2 m down, at √(2 · 0.2 / g), and then freely."""
+    armature = chain(1)
+    connect(armature, "bone0", at="HEAD", kind="SLIDER", axis="Z", name="pole", slide_distance=0.2)
+    report = simulate(armature, end=13, use_ground=False)
+    assert report.ok, report.news()
+    (event,) = report.connections[0]["events"]
+    assert event["kind"] == "region" and event["frame"] == pytest.approx(1 + 24 * (2 * 0.2 / 9.81) ** 0.5, abs=0.1)
+    assert report.events() == [f"pole: slid off at frame {event['frame']:.4g}"]
+    armature.armature_dynamics.connections[0].slide_distance = 0.0
+    assert simulate(armature, end=13, use_ground=False).connections[0]["events"] == []
+
+
+def test_only_sliders_slide_off():
+    """What gives in every direction has no axis to slide along."""
+    armature = chain(1)
+    connect(armature, "bone0", at="HEAD", method="SPRINGY", stiffness=10.0, damping=1.0, slide_distance=0.01)
+    report = simulate(armature, end=13, use_ground=False)
+    assert report.connections[0]["gap_max_m"] > 0.05 and report.connections[0]["events"] == []
 
 
 def test_two_armatures_hold_hands():
@@ -353,6 +386,11 @@ def hinge_on_the_way(armature):
     key_enabled(armature, {1: False, 3: True})
 
 
+def slid_off_already(armature):
+    bar = empty(location=(0, 0, 2.5))
+    connect(armature, "bone0", bar, at="HEAD", target_at="HEAD", kind="SLIDER", axis="Z", slide_distance=0.2)
+
+
 def hidden_target(armature):
     connect(armature, "bone0", empty()).target.hide_viewport = True
 
@@ -397,6 +435,7 @@ BAD = [
     (lambda a: connect(a, "bone0", empty(), target_kind="BONE"), r"'Bar' has no bones"),
     (lambda a: connect(a, "bone0", grab_distance=0.1, enabled=False), r"grabbing needs a place on the target"),
     (hinge_on_the_way, r"making a hinge on the way needs a place on the target; connect to an object there"),
+    (slid_off_already, r"it starts 0.5 m from its place, where it has slid off; let Slides Off be more"),
     (hidden_target, r"its target 'Bar' is hidden"),
     (deleted_target, r"its target is gone or was never chosen"),
     (unlinked_target, r"its target 'Bar' is not in the scene"),
@@ -539,3 +578,11 @@ def test_an_armature_alone_is_named_as_before():
     assert report.connections[0]["from"] == "bone0" and report.connections[0]["to"] == "world"
     assert world_heads(armature).keys() == {"bone0", "bone1"}
     assert compat.slot_identifier(armature) is not None
+
+
+def test_connections_that_jam_are_told_with_their_frame():
+    """Half a second at 24 frames a second from frame 10 is frame 22."""
+    happened = [Event(0.5, "", "singular"), Event(0.6, "hands", "cut")]
+    (warning,) = report.jams(SimpleNamespace(events=happened, frame_time=1 / 24), 10)
+    assert warning.code == "singular"
+    assert "at frame 22:" in warning.message

@@ -29,6 +29,7 @@ from core.shape import Plane, Sphere
 from core.simulation import Simulation
 from core.smooth import Smooth, dormand_prince, rk4
 from core.structure import cut
+from core.threads import one_blas_thread
 from core.trajectory import Trajectory
 
 KINDS = ("fixed", "hinge", "prismatic", "universal", "spherical")
@@ -109,6 +110,31 @@ def test_n_four_bar_passes_every_aligned_position():
         assert energy(model, state) == pytest.approx(start, abs=2e-6)
         assert np.abs(model.loops.gaps(link_poses(model, state.q)[0])).max() < 1e-12
     assert tip(model, state.q, "rocker.0")[[0, 2]] == pytest.approx([0.32845811, 0.94451854], abs=1e-6)
+
+
+@pytest.mark.slow
+def test_n_four_bar_of_forty_reaches_its_published_end():
+    """IFToMM A02 with 81 rods and 40 loops, B₀ after 10 s, by the fourth-order rule at 5 ms."""
+    linkage = n_four_bar(40)
+    model = compile_model(linkage)
+    state = State(model.rest_state().q, n_four_bar_velocity(linkage))
+    assert energy(model, state) == pytest.approx(620.33833, abs=1e-5)
+    start = energy(model, state)
+    with one_blas_thread():
+        for _ in range(2000):
+            state = rk4(model, state, 0.005)
+    assert tip(model, state.q, "rocker.0")[[0, 2]] == pytest.approx([0.18051223, 0.98357274], abs=1e-6)
+    assert energy(model, state) == pytest.approx(start, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_bricard_is_back_after_ten_seconds():
+    model = compile_model(bricard())
+    state = model.rest_state()
+    for _ in range(1000):
+        state = rk4(model, state, 0.01, gravity=BRICARD_GRAVITY)
+    assert tip(model, state.q, "rod.1") == pytest.approx([0.9997309873, -0.9999999638, -0.0002689765], abs=1e-8)
+    assert energy(model, state, BRICARD_GRAVITY) == pytest.approx(-29.43, abs=1e-6)
 
 
 def test_the_default_step_is_of_second_order_with_loops():
