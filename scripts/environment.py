@@ -73,7 +73,7 @@ CORE_ALONE = Environment("core alone, numpy 1.24", ".venv-core", "3.11", ("numpy
 
 def oracles() -> Environment:
     """`.venv-oracles`: the engines that the core's tests compare with. Blender 5.0 wants numpy 1, Pinocchio numpy 2."""
-    wanted = ("numpy>=2", "pytest>=8", PEERS["mujoco"], f"{PEERS['pinocchio']}; sys_platform != 'win32'")
+    wanted = ("numpy>=2", "scipy>=1.11", "pytest>=8", PEERS["mujoco"], f"{PEERS['pinocchio']}; sys_platform != 'win32'")
     return Environment("core against its oracles", ".venv-oracles", default().python, wanted)
 
 

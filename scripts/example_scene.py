@@ -18,16 +18,15 @@ RATE = 24
 PICTURES = 6
 
 
-def human(name: str, pose: dict[str, tuple[float, ...]]) -> bpy.types.Object:
-    """Rigify's metarig in a pose: degrees about the world's x, y and, where given, z axes for each bone."""
+def human(name: str, pose: dict[str, tuple[float, float]]) -> bpy.types.Object:
+    """Rigify's metarig in a pose: degrees about the world's x and y axes for each bone."""
     bpy.ops.object.armature_human_metarig_add()
     rig = bpy.context.object
     rig.name = name
-    for bone_name, (about_x, about_y, *about_z) in pose.items():
+    for bone_name, (about_x, about_y) in pose.items():
         bone = rig.pose.bones[bone_name]
         rest = bone.bone.matrix_local.to_quaternion()
         turn = Quaternion((0, 1, 0), math.radians(about_y)) @ Quaternion((1, 0, 0), math.radians(about_x))
-        turn = Quaternion((0, 0, 1), math.radians(sum(about_z))) @ turn
         bone.rotation_mode = "QUATERNION"
         bone.rotation_quaternion = rest.inverted() @ turn @ rest
     bpy.context.view_layer.update()
@@ -160,13 +159,13 @@ def high_bar() -> list[int]:
     posts = scenery(
         FLOOR, ("Post 1", (-1.28, -0.04, 0), (-1.2, 0.04, height)), ("Post 2", (1.2, -0.04, 0), (1.28, 0.04, height))
     )
-    make_dynamic(rig, frame_start=1, frame_end=64, tone=0.4, damping=0.3, substeps=10, scenery=posts)
+    make_dynamic(rig, frame_start=1, frame_end=64, tone=0.4, damping=0.3, scenery=posts)
     connect(rig, "hand.L", bar, kind="HINGE", axis="X")
     right = connect(rig, "hand.R", bar, kind="HINGE", axis="X")
     switch(rig, right, {1: True, 27: False})
     simulate(rig)
     dress(rig)
-    studio(posts, eye=(6.4, -5.4, 2.0), aim=(0, 0.15, 1.55), lens=36)
+    studio(posts, eye=(6.9, -5.8, 2.0), aim=(0, -0.05, 1.55), lens=33)
     return [1, 12, 20, 28, 40, 56]
 
 
@@ -192,43 +191,66 @@ def holding_hands() -> list[int]:
     return spread(START, 60)
 
 
+SEATED = {  # where the left limbs point: left, forward, up
+    "upper_arm": (0.28, -0.2, -1), "forearm": (0.05, 0.8, 1), "hand": (0.1, 0.4, 1),
+    "thigh": (0.06, 1, 0), "shin": (0, -0.05, -1), "foot": (0, 0.7, -0.7),
+}  # fmt: skip
+TOP, ROPE, FRONT, BACK = 4.2, 2.5, 0.3, 0.1
+"""The swing's axis, how far below it the plate is, and how far the plate reaches before and behind the hips [m]."""
+SWUNG = {1: 0, 20: -12, 58: 24, 96: -40, 134: 46, 172: -22, 210: 10, 248: 0}
+"""Frames, and how far back the swing is turned then [degrees]: in the time of a pendulum, high, and out again."""
+
+
 def swing() -> list[int]:
-    """A man sits on a swing that goes higher and higher: his thighs slide off the plate, his hands hold on."""
-    pose = {}
-    for side, sign in ((".L", 1), (".R", -1)):
-        pose |= {"upper_arm" + side: (0, sign * 55, sign * 25), "forearm" + side: (0, 0, sign * -90)}
-        pose |= {"thigh" + side: (-88, 0), "shin" + side: (80, 0)}
-    rig = human("Man", pose)
+    """A man tries to stay seated on a swing, which is animated. He slides off its plate and hangs by his hands."""
+    rig = human("Man", {})
+    sit(rig)
     hand, hip = tail(rig, "hand.L"), rig.pose.bones["thigh.L"].head
-    seat, rope = hip.z - 0.09, 2.6
-    lift = 0.75 - seat
-    rig.location.z += lift
-    top = pole("Swing", (-0.55, hand.y, 0.75 + rope), (0.55, hand.y, 0.75 + rope), 0.03)
-    for side in (1, -1):
-        x = side * (hand.x + 0.02)
-        hang(pole(f"Rope {side}", (x, hand.y, 0.75), (x, hand.y, 0.75 + rope), 0.012), top)
-    plate = scenery()
-    box(plate, "Plate", (-hand.x - 0.05, hip.y - 0.26, 0.71), (hand.x + 0.05, max(hand.y, hip.y) + 0.1, 0.74))
-    hang(plate.objects[0], top)
-    top.rotation_mode = "XYZ"
-    end = 110
-    for frame in range(1, end + 1):
-        time = (frame - 1) / RATE
-        top.rotation_euler.x = 1.4 * (frame - 1) / end * math.sin(math.sqrt(9.81 / rope) * time)
-        top.keyframe_insert("rotation_euler", frame=frame)
+    seat = TOP - ROPE
+    rig.location = (0, -hand.y, seat + 0.095 - hip.z)
+    top = bpy.data.objects.new("Swing", None)
+    top.location = (0, 0, TOP)
+    bpy.context.scene.collection.objects.link(top)
+    for frame, angle in SWUNG.items():
+        top.rotation_euler.x = math.radians(angle)
+        top.keyframe_insert("rotation_euler", index=0, frame=frame)
     bpy.context.scene.frame_set(1)
-    make_dynamic(rig, frame_start=1, frame_end=end, tone=4.0, damping=0.6)
-    for side in (".L", ".R"):
-        connect(rig, "hand" + side, top, kind="BALL")
-    for side in (".L", ".R"):
+    ropes = [pole(f"Rope.{'LR'[x < 0]}", (x, 0, seat), (x, 0, TOP), 0.014) for x in (hand.x, -hand.x)]
+    wide, back = hand.x + 0.04, hip.y - hand.y
+    box(bpy.context.scene.collection, "Plate", (-wide, back - FRONT, seat - 0.03), (wide, back + BACK, seat))
+    plate = bpy.data.objects["Plate"]
+    plate.data.materials.append(material("Wood", (0.45, 0.2, 0.06), 0.5))
+    for thing in (*ropes, plate, pole("Beam", (-0.8, 0, TOP), (0.8, 0, TOP), 0.03)):
+        hang(thing, top)
+    posts = scenery(
+        FLOOR, ("Post 1", (-0.88, -0.05, 0), (-0.78, 0.05, TOP)), ("Post 2", (0.78, -0.05, 0), (0.88, 0.05, TOP))
+    )
+    make_dynamic(rig, frame_start=1, frame_end=220, tone=4.0, damping=1.0, scenery=posts)
+    for suffix, rope in zip((".L", ".R"), ropes):
+        connect(rig, "hand" + suffix, rope, kind="BALL")
+        # springy: two exact sliders side by side would hold the hips twice
         connect(
-            rig, "thigh" + side, top, at="HEAD", kind="SLIDER", axis="Y", slide_distance=0.25,
+            rig, "thigh" + suffix, plate, at="HEAD", kind="SLIDER", axis="Y", slide_distance=FRONT,
             method="SPRINGY", stiffness=1e5, damping=1e3,
         )  # fmt: skip
     simulate(rig)
     dress(rig)
-    studio(scenery(FLOOR), eye=(6.4, -5.2, 2.1), aim=(0, hand.y, 1.7), lens=32)
-    return [1, 20, 42, 58, 77, 95]
+    studio(posts, eye=(9.2, -5.4, 2.6), aim=(0, 0.1, 2.25), lens=38)
+    return [1, 96, 122, 150, 172, 192]
+
+
+def sit(rig: bpy.types.Object) -> None:
+    """Points the limbs as SEATED says, and keys them."""
+    for name, (left, forward, up) in SEATED.items():
+        for suffix, sign in ((".L", 1), (".R", -1)):
+            bpy.context.view_layer.update()
+            bone = rig.pose.bones[name + suffix]
+            bone.rotation_mode = "QUATERNION"
+            turn = (bone.tail - bone.head).rotation_difference(Vector((sign * left, -forward, up)))
+            joint = Matrix.Translation(bone.head)
+            bone.matrix = joint @ turn.to_matrix().to_4x4() @ joint.inverted() @ bone.matrix
+            bone.keyframe_insert("rotation_quaternion", frame=1)
+    bpy.context.view_layer.update()
 
 
 def hang(thing: bpy.types.Object, carrier: bpy.types.Object) -> None:
