@@ -80,7 +80,8 @@ def test_the_four_bar_moves_as_an_undivided_one(method):
     parts, linkage, start = four_bar_parts(method)
     assert [(part.name, part.model.nv) for part in parts] == [("crank", 2), ("rocker", 1)]
     there = whole(linkage, start, 100, forces=lambda *_: TORQUE, projected=METHODS[method][1])
-    assert difference(simulate(parts, start, H, 100), there) < 1e-12
+    # a spring of 1e6 N/m makes 1e-10 N of what rounding makes of its length
+    assert difference(simulate(parts, start, H, 100), there) < (1e-10 if method == "compliant" else 1e-12)
 
 
 @pytest.mark.parametrize(("maker", "steps"), [(lambda: n_four_bar(2), 100), (bricard, 30)])
