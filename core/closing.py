@@ -105,11 +105,11 @@ def connected_velocity(
     return v - answer[model.columns.slot_of] @ LeastNorm.of(columns.T @ answer).solve(rate)
 
 
-def freedoms(model: Model, state: State, loops: Loops) -> tuple[int, int, int]:
+def freedoms(model: Model, state: State, loops: Loops, given: np.ndarray | None = None) -> tuple[int, int, int]:
     """The joints' freedoms N_J, those of closed virtual joints included; the number of independent constraints m; and
-    the freedoms N_F = N_J − m (structure-varying paper, eq. 6)."""
+    the freedoms N_F = N_J − m (structure-varying paper, eq. 6); `given` as in `kinematics`."""
     own = sum(6 - int((loops.loop == k).sum()) for k in range(len(loops)))
-    kin = kinematics(model, state.q)
+    kin = kinematics(model, state.q, given)
     rows = loop_rows(model, kin, loops)
     rank = LeastNorm.of(rows.columns.T @ respond(model, kin, model.armature, rows.columns)).rank if len(loops) else 0
     # a virtual joint's own freedoms come with as many conditions: six close a loop whatever the joint

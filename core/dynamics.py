@@ -22,7 +22,7 @@ import numpy as np
 
 from .assembly import Leaves, Level, Runs
 from .closure import Loops
-from .kinematics import Kinematics, bias, kinematics, motions
+from .kinematics import Kinematics, Motions, bias, kinematics, motions
 from .loops import LeastNorm, loop_rows
 from .model import Model, State
 from .spatial import cross, shift_force
@@ -107,11 +107,7 @@ def closed_dynamics(
         outer = np.zeros((a.links, 6))
         outer[a.slot] = wrenches
         outer[:, :3] += cross(kin.offset, outer[:, 3:])
-    natural, links, across = bias(model, kin, moving, np.asarray(gravity, dtype=float), outer)
-    strain = model.coordinates.difference(model.coordinates.zero(), state.q)
-    spring = model.coordinates.spring_force(strain, model.stiffness * strain)
-    passive = -spring - (model.damping + model.drive_damping) * state.v
-    natural[model.columns.slot_of] += passive if forces is None else passive + forces
+    natural, links, across = free_forces(model, state, kin, moving, np.asarray(gravity, dtype=float), forces, outer)
     if not len(loops):
         answer = respond(model, kin, model.armature, natural[:, None], links, across)
         return answer[model.columns.slot_of, 0], np.zeros(0)
@@ -128,6 +124,25 @@ def closed_dynamics(
     rigid = np.flatnonzero(~loops.soft)
     pull[rigid] = -LeastNorm.of(delassus[np.ix_(rigid, rigid)]).solve(opening[rigid])
     return (answer[:, 0] + answer[:, 1:] @ pull)[model.columns.slot_of], pull
+
+
+def free_forces(
+    model: Model,
+    state: State,
+    kin: Kinematics,
+    moving: Motions,
+    gravity: np.ndarray,
+    forces: np.ndarray | None = None,
+    wrenches: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What `kinematics.bias` returns, with joint springs and dampers at rest targets and joint `forces` (nv,) among the
+    freedom slots' forces; `wrenches` (links, 6) about the clusters' origins."""
+    natural, links, across = bias(model, kin, moving, gravity, wrenches)
+    strain = model.coordinates.difference(model.coordinates.zero(), state.q)
+    spring = model.coordinates.spring_force(strain, model.stiffness * strain)
+    passive = -spring - (model.damping + model.drive_damping) * state.v
+    natural[model.columns.slot_of] += passive if forces is None else passive + forces
+    return natural, links, across
 
 
 class _Tree:

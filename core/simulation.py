@@ -144,7 +144,7 @@ class Simulation:
 
     def freedoms(self) -> tuple[int, int, int]:
         """As `closing.freedoms`, of the state and structure now."""
-        return freedoms(self.model, self.state, self.world.loops)
+        return freedoms(self.model, self.state, self.world.loops, self.world.given(self.state.time))
 
     @property
     def _driven(self) -> bool:

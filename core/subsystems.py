@@ -19,8 +19,8 @@ from enum import IntEnum
 import numpy as np
 
 from .closing import CLOSED, PROJECTIONS
-from .dynamics import GRAVITY, respond
-from .kinematics import Kinematics, Motions, bias, kinematics, motions
+from .dynamics import GRAVITY, free_forces, respond
+from .kinematics import Kinematics, Motions, kinematics, motions
 from .linkage import Link, Linkage, LinkageError
 from .loops import loop_rows
 from .model import Model, State, compile_model
@@ -122,7 +122,7 @@ class Subsystem:
         """The joint accelerations (nv,), as in `dynamics.closed_dynamics`."""
         model, loops = self.model, self.model.loops
         kin, moving, rows = yield from self._meet(state)
-        free, links, across = self._free(state, kin, moving)
+        free, links, across = free_forces(model, state, kin, moving, self.gravity, self.forces)
         rate = rows.rate(moving.links)
         free += rows.columns @ np.where(loops.soft, -loops.stiffness * rows.gap - loops.damping * rate, 0.0)
         columns = rows.columns[:, self.rigid]
@@ -134,15 +134,6 @@ class Subsystem:
             told = self._told(columns, answer[:, 1:], alone[self.rigid] + self.keeps * shared[self.rigid])
             total = total + answer[:, 1:] @ (yield Exchange.PUSH, told)[self.place, 0]
         return total[model.columns.slot_of]
-
-    def _free(self, state: State, kin: Kinematics, moving: Motions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Forces (slots,), and bias accelerations of links and across joints, of the subsystem alone."""
-        model, coordinates = self.model, self.model.coordinates
-        natural, links, across = bias(model, kin, moving, self.gravity)
-        strain = coordinates.difference(coordinates.zero(), state.q)
-        passive = coordinates.spring_force(strain, model.stiffness * strain)
-        natural[model.columns.slot_of] += self.forces - passive - (model.damping + model.drive_damping) * state.v
-        return natural, links, across
 
     def _shut(self, state: State) -> Generator:
         """The state with the projected rows closed, and then without velocity, as in `closing`."""

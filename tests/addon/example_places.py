@@ -1,4 +1,5 @@
-"""Builds an example scene and prints where its hands are in what they hold, frame by frame: NAME FOLDER."""
+"""Builds an example scene and prints where its hands are in what they hold, frame by frame: NAME FOLDER. The scripts
+must be on the path."""
 
 from __future__ import annotations
 
@@ -7,11 +8,8 @@ import os
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import bpy  # noqa: E402
-import example_scene  # noqa: E402
+import bpy
+import example_scene
 
 HELD = {"high-bar": "Bar", "swing": "Swing"}
 

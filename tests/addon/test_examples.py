@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,7 +20,8 @@ RELEASE = 27
 def built(name: str, folder: Path) -> tuple[str, dict[str, np.ndarray]]:
     """What the example printed, and the hands' places (frames, 3) [m] in the frame of what they hold."""
     command = [sys.executable, str(PLACES), name, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    scripts = {"PYTHONPATH": str(PLACES.parents[2] / "scripts")}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ | scripts)
     assert done.returncode == 0, done.stderr[-2000:]
     result = json.loads(done.stdout.strip().splitlines()[-1])
     assert result["code"] == 0
