@@ -12,7 +12,7 @@ from .joint import Joint
 from .linkage import Closure, Link, Linkage, LinkageError
 from .model import Model, State, compile_model
 from .motion import Motion
-from .shape import Box, Capsule, Plane, Sphere
+from .shape import Box, Capsule, Cylinder, Hull, Mesh, Plane, Sphere, TaperedCapsule
 from .simulation import Simulation, SimulationError
 from .smooth import Smooth, dormand_prince, rk4
 from .structure import Event
@@ -20,7 +20,7 @@ from .trajectory import Trajectory
 from .world import World
 
 __all__ = [
-    "Box", "Capsule", "Closure", "Event", "Joint", "Link", "Linkage", "LinkageError", "Model", "Motion", "Plane",
-    "Simulation", "SimulationError", "Smooth", "Sphere", "State", "Trajectory", "World", "compile_model",
-    "dormand_prince", "rk4", "step",
+    "Box", "Capsule", "Closure", "Cylinder", "Event", "Hull", "Joint", "Link", "Linkage", "LinkageError", "Mesh",
+    "Model", "Motion", "Plane", "Simulation", "SimulationError", "Smooth", "Sphere", "State", "TaperedCapsule",
+    "Trajectory", "World", "compile_model", "dormand_prince", "rk4", "step",
 ]  # fmt: skip

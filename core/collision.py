@@ -6,64 +6,14 @@ number of numpy calls, not for the number of shapes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from .contact import Contacts
 from .shape import Box, Plane, Scenery, Shape, Sphere
 
 TINY = 1e-12  # [m] distances up to this are none
 # Boxes are larger by this [m]: a capsule exactly above an edge is then above the face, not just beside it.
 SKIN = 1e-9
-
-
-@dataclass(frozen=True)
-class Contacts:
-    """Contacts in the world frame, k of them; SI units.
-
-    `point` lies on the link's surface, on the side that faces the scenery; `center` is the middle of the round there, a
-    point of the link whose distance from the scenery is the gap and the radius. `normal` points out of the scenery.
-    `gap` is the distance of the two surfaces along the normal, negative when they overlap. `key` names the pair of
-    shapes and the feature that touches, so that a contact can be recognised in the next step.
-    """
-
-    link: np.ndarray  # (k,) int
-    point: np.ndarray  # (k, 3)
-    center: np.ndarray  # (k, 3)
-    normal: np.ndarray  # (k, 3)
-    gap: np.ndarray  # (k,)
-    friction: np.ndarray  # (k,)
-    restitution: np.ndarray  # (k,)
-    key: np.ndarray  # (k,) int
-
-    @classmethod
-    def none(cls) -> Contacts:
-        number, axes, value = np.empty(0, np.intp), np.empty((0, 3)), np.empty(0)
-        return cls(number, axes, axes, axes, value, value, value, number)
-
-    def __len__(self) -> int:
-        return len(self.gap)
-
-
-def tangents(normal: np.ndarray) -> np.ndarray:
-    """Right-handed frames (k, 3, 3) with rows normal, t1, t2 for unit normals (k, 3).
-
-    Duff et al. 2017, "Building an orthonormal basis, revisited", with the sign switched at n_z = -1/2 instead of 0:
-    the normals of vertical walls must not flip their frame, and with it a warm start, on rounding errors.
-    """
-    x, y, z = normal.T
-    sign = np.copysign(1.0, z + 0.5)
-    a = -1.0 / (sign + z)
-    ax = a * x
-    frames = np.empty((len(normal), 3, 3))
-    frames[:, 0] = normal
-    frames[:, 1, 0] = 1.0 + sign * ax * x
-    frames[:, 1, 1] = sign * ax * y
-    frames[:, 1, 2] = -sign * x
-    frames[:, 2, 0] = ax * y
-    frames[:, 2, 1] = sign + a * y * y
-    frames[:, 2, 2] = -y
-    return frames
 
 
 class Collider:
@@ -83,6 +33,7 @@ class Collider:
         count = len(flat)
         ends = [(s.center, s.center) if isinstance(s, Sphere) else (s.start, s.end) for _, s in flat]
         self._link = np.array([link for link, _ in flat], dtype=np.intp)
+        self._links = len(shapes)
         self._every_link_once = np.array_equal(self._link, np.arange(len(shapes)))
         self._ends = np.ones((count, 2, 4))
         self._ends[:, :, :3] = np.array(ends, dtype=float).reshape(count, 2, 3)
@@ -146,7 +97,10 @@ class Collider:
         if not parts:
             return Contacts.none()
         columns = parts[0] if len(parts) == 1 else [np.concatenate(pair) for pair in zip(*parts, strict=True)]
-        return Contacts(*columns)
+        link, *places, friction, restitution, key = columns
+        still = np.zeros(len(link))
+        world = np.full(len(link), len(poses) if self._every_link_once else self._links)
+        return Contacts(link, world, *places, friction, restitution, still, still, key)
 
     def _touch_planes(self, ends: np.ndarray, reach: np.ndarray, parts: list) -> None:
         ends = ends.reshape(-1, 3)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .collision import Contacts, tangents
+from .contact import Contacts, tangents
 from .friction import Outcome, energy, guard, solve
 from .kinematics import Kinematics, Motions, motions, push
 from .limits import LimitRows

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from core.collision import Collider, tangents
+from core.collision import Collider
+from core.contact import tangents
 from core.shape import Box, Capsule, Plane, Sphere
 
 GROUND = Plane(point=np.zeros(3), normal=np.array([0.0, 0.0, 1.0]))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.collision import tangents
+from core.contact import tangents
 from core.friction import energy, guard, solve
 
 GRAVITY = 9.81

@@ -1,0 +1,78 @@
+"""Contacts: where two shapes touch, and the frames of their impulses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Touches(NamedTuple):
+    """What a function of `p` pairs of shapes A and B finds: c places where they touch or are near each other.
+
+    `pair` (c,): which of the pairs. `point` (c, 3) on A's surface, on the side that faces B; `center` (c, 3) the middle
+    of A's round there, equal to `point` where A is not round; `normal` (c, 3) out of B into A; `gap` (c,) along it,
+    negative where they overlap. `feature` (c,) names what of the two touches, from 0 to 2³² - 1, so that a contact is
+    recognised in the next step.
+    """
+
+    pair: np.ndarray
+    point: np.ndarray
+    center: np.ndarray
+    normal: np.ndarray
+    gap: np.ndarray
+    feature: np.ndarray
+
+
+@dataclass(frozen=True)
+class Contacts:
+    """Contacts in the world frame, k of them; SI units.
+
+    `link` is touched by `other`, both slots, `other` that of the world for scenery that stands still. `point` lies on
+    the surface of the link, or in the middle between two links; `center` is the middle of the link's round there, a
+    point of the link whose distance from the other is the gap and the radius. `normal` points out of the other. `gap`
+    is the distance of the two surfaces along the normal, negative when they overlap. `key` names the pair of shapes and
+    the feature that touches, so that a contact can be recognised in the next step.
+    """
+
+    link: np.ndarray  # (k,) int
+    other: np.ndarray  # (k,) int
+    point: np.ndarray  # (k, 3)
+    center: np.ndarray  # (k, 3)
+    normal: np.ndarray  # (k, 3)
+    gap: np.ndarray  # (k,)
+    friction: np.ndarray  # (k,)
+    restitution: np.ndarray  # (k,)
+    rolling: np.ndarray  # (k,)
+    torsion: np.ndarray  # (k,)
+    key: np.ndarray  # (k,) int
+
+    @classmethod
+    def none(cls) -> Contacts:
+        number, axes, value = np.empty(0, np.intp), np.empty((0, 3)), np.empty(0)
+        return cls(number, number, axes, axes, axes, value, value, value, value, value, number)
+
+    def __len__(self) -> int:
+        return len(self.gap)
+
+
+def tangents(normal: np.ndarray) -> np.ndarray:
+    """Right-handed frames (k, 3, 3) with rows normal, t1, t2 for unit normals (k, 3).
+
+    Duff et al. 2017, "Building an orthonormal basis, revisited", with the sign switched at n_z = -1/2 instead of 0:
+    the normals of vertical walls must not flip their frame, and with it a warm start, on rounding errors.
+    """
+    x, y, z = normal.T
+    sign = np.copysign(1.0, z + 0.5)
+    a = -1.0 / (sign + z)
+    ax = a * x
+    frames = np.empty((len(normal), 3, 3))
+    frames[:, 0] = normal
+    frames[:, 1, 0] = 1.0 + sign * ax * x
+    frames[:, 1, 1] = sign * ax * y
+    frames[:, 1, 2] = -sign * x
+    frames[:, 2, 0] = ax * y
+    frames[:, 2, 1] = sign + a * y * y
+    frames[:, 2, 2] = -y
+    return frames
