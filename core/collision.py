@@ -81,9 +81,13 @@ class Collider:
         friction, restitution = _surfaces(shapes, boxes)
         self._pair_friction, self._pair_restitution = friction.reshape(-1), restitution.reshape(-1)
 
+    def __bool__(self) -> bool:
+        return bool(self._planes or self._boxes)
+
     def contacts(self, poses: np.ndarray, margin: float | np.ndarray) -> Contacts:
-        """Contacts with a gap below `margin` [m], a scalar or one per link (n,), for world poses (n, 4, 4) of links."""
+        """Contacts with a gap below `margin` [m], a scalar or one per link (n,), for poses (n + 1, 4, 4) of links."""
         margin = np.asarray(margin, dtype=float)
+        poses = poses[:-1]
         if not self._every_link_once:
             poses = poses.take(self._link, axis=0)
             margin = margin.take(self._link) if margin.ndim else margin

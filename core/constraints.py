@@ -13,7 +13,7 @@ import numpy as np
 
 from .contact import Contacts, tangents
 from .friction import Outcome, energy, guard, solve
-from .kinematics import Kinematics, Motions, motions, push
+from .kinematics import Kinematics, Motions, motions, origins, push
 from .limits import LimitRows
 from .model import Model
 from .spatial import cross
@@ -26,26 +26,37 @@ RECOVERY = 0.2
 EXACT, ENOUGH = 1e-5, 1e-4
 """The residuals that the solver aims at and stops trying hard at, as shares of the fastest approach, where there is
 friction; without, digits are cheap."""
+GENTLE = 1.0
+"""Overlaps part no faster than this [m/s], however large the model."""
 BOUNCE = 0.1
 """Contacts that approach more slowly than this times `World.slow` do not bounce."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """m limit rows, then three rows (normal, two tangents) for each of k contacts.
+    """m limit rows, then three rows (normal, two tangents) for each of k contacts, then the moments: two rows for each
+    of r contacts that resist rolling, one for each of s that resist spinning.
 
-    `columns` (slots, rows): unit impulses on the freedom slots. `wrenches` (k, 3, 6) of the contacts about their
-    clusters' origins. `bound` (m + k,) [rad/s or m/s]: the lowest allowed velocity of limits and normals. `key` (rows,)
-    recognises a row in the next step.
+    `columns` (slots, rows): unit impulses on the freedom slots. `sides`: what acts on links, for `velocity`. `bound`
+    (m + k,) [rad/s or m/s]: the lowest allowed velocity of limits and normals. `key` (rows,) recognises a row in the
+    next step. `rolling` (r,) and `torsion` (s,): numbers of contacts.
     """
 
     every: LimitRows
     limits: LimitRows
     contacts: Contacts
     columns: np.ndarray
-    wrenches: np.ndarray
+    sides: list[Side]
     bound: np.ndarray
     key: np.ndarray
+    rolling: np.ndarray
+    torsion: np.ndarray
+
+    @property
+    def normals(self) -> slice:
+        """The contacts' normal rows."""
+        m = len(self.limits)
+        return slice(m, m + 3 * len(self.contacts), 3)
 
     def velocity(self, model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | None) -> np.ndarray:
         """The rows' velocities (rows,) at joint velocities `v` (nv,) and twists of keyed links (n, 6)."""
@@ -53,9 +64,22 @@ class Rows:
             return np.zeros(0)
         if keyed is None and not len(model.assembly.joint_cluster):
             return np.append(v, 0.0).take(model.columns.velocity) @ self.columns
-        twists = motions(model, kin, v, keyed).links[self.contacts.link]
-        contacts = (self.wrenches @ twists[:, :, None]).reshape(-1)
-        return np.concatenate((self.limits.rate(v), contacts))
+        links = motions(model, kin, v, keyed).links
+        result = np.zeros(len(self.key))
+        result[: len(self.limits)] = self.limits.rate(v)
+        for side in self.sides:
+            result[side.rows] += (side.wrenches @ links[side.link][:, :, None]).reshape(-1)
+        return result
+
+
+@dataclass(frozen=True)
+class Side:
+    """Impulses on links: `wrenches` (k, w, 6) on `link` (k,) slots, about their clusters' origins, for consecutive
+    `rows`."""
+
+    link: np.ndarray
+    wrenches: np.ndarray
+    rows: slice
 
 
 def gather(
@@ -68,52 +92,83 @@ def gather(
     limits = every.select(every.gap < NEAR - 2.0 * h * np.minimum(every.rate(v), 0.0))
     contacts = _contacts(world, kin, moving, h)
     m, k = len(limits), len(contacts)
+    rolling, torsion = np.flatnonzero(contacts.rolling > 0.0), np.flatnonzero(contacts.torsion > 0.0)
     slots = len(model.columns.link)
     if not m + k:
-        return Rows(every, limits, contacts, np.zeros((slots, 0)), np.zeros((0, 3, 6)), np.zeros(0), limits.key)
-    columns = np.zeros((slots + 1, m + 3 * k))
+        return Rows(every, limits, contacts, np.zeros((slots, 0)), [], np.zeros(0), limits.key, rolling, torsion)
+    columns = np.zeros((slots + 1, m + 3 * k + 2 * len(rolling) + len(torsion)))
     if m:
         # what a limit does not need of its three freedoms lands in a row of its own
         columns[np.append(model.columns.slot_of, slots).take(limits.freedoms), np.arange(m)[:, None]] = limits.weights
     columns = columns[:-1]
-    wrenches = np.zeros((0, 3, 6))
-    gap, bend = limits.gap, world.limits.bend(limits, q, v, h)
+    sides: list[Side] = []
+    gap, bend, key = limits.gap, world.limits.bend(limits, q, v, h), limits.key
     if k:
-        wrenches = _push(model, kin, contacts, columns[:, m:])
+        sides = _sides(model, kin, contacts, rolling, torsion, m)
+        for side in sides:
+            push(model, kin, side.link, side.wrenches, columns[:, side.rows])
         gap = np.concatenate((gap, contacts.gap))
         swing = 0.5 * h * h * np.minimum(_approach(model, kin, moving, turning, contacts), 0.0)
         bend = np.concatenate((bend, swing))
+        key = np.concatenate((key, len(world.limits) + _keys(contacts.key, rolling, torsion)))
     bound = (np.minimum(-gap, 0.0) - bend) / h
     # overlaps part by velocity, slowly; passed limits are restored by the step
-    bound[m:] += np.clip(-RECOVERY * gap[m:] / h, 0.0, world.slow())
-    key = (3 * contacts.key[:, None] + np.arange(3)).reshape(-1) + len(world.limits)
-    return Rows(every, limits, contacts, columns, wrenches, bound, np.concatenate((limits.key, key)))
+    bound[m:] += np.clip(-RECOVERY * gap[m:] / h, 0.0, min(world.slow(), GENTLE))
+    return Rows(every, limits, contacts, columns, sides, bound, key, rolling, torsion)
 
 
 def _contacts(world: World, kin: Kinematics, moving: Motions, h: float) -> Contacts:
     """The contacts that may be met within `h` seconds."""
-    if not world.scenery:
+    if not world.collider:
         return Contacts.none()
     fall = h * np.abs(world.gravity).max()
-    return world.collider.contacts(kin.poses[:-1], h * (1.5 * world.speeds(kin, moving) + fall) + 0.004 * world.size)
+    return world.collider.contacts(kin.poses, h * (1.5 * world.speeds(kin, moving) + fall) + 0.004 * world.size)
 
 
 def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts) -> np.ndarray:
     """How the gaps' rates change (k,) by the links' turning alone: a swung foot comes down on a curve."""
-    arm = contacts.center - kin.origin[model.assembly.cluster_of[contacts.link]]
-    twist, change = moving.links[contacts.link], turning[contacts.link]
-    velocity = twist[:, 3:] + cross(twist[:, :3], arm)
-    acceleration = change[:, 3:] + cross(change[:, :3], arm) + cross(twist[:, :3], velocity)
+    change = np.concatenate((turning, np.zeros((1, 6))))
+
+    def curve(link: np.ndarray, place: np.ndarray) -> np.ndarray:
+        arm, twist, bent = place - origins(model, kin, link), moving.links[link], change[link]
+        velocity = twist[:, 3:] + cross(twist[:, :3], arm)
+        return bent[:, 3:] + cross(bent[:, :3], arm) + cross(twist[:, :3], velocity)
+
+    acceleration = curve(contacts.link, contacts.center)
+    if (contacts.other != model.assembly.links).any():
+        acceleration -= curve(contacts.other, contacts.point)
     return (contacts.normal * acceleration).sum(-1)
 
 
-def _push(model: Model, kin: Kinematics, contacts: Contacts, columns: np.ndarray) -> np.ndarray:
-    """Fills in the contacts' `columns` (slots, 3k) and returns their wrenches (k, 3, 6)."""
+def _sides(
+    model: Model, kin: Kinematics, contacts: Contacts, rolling: np.ndarray, torsion: np.ndarray, first: int
+) -> list[Side]:
+    """The impulses of the contacts' rows, which begin at row `first`, on the links and on what these touch."""
     frames = tangents(contacts.normal)
-    arm = contacts.point - kin.origin[model.assembly.cluster_of[contacts.link]]
-    wrenches = np.concatenate((cross(arm[:, None, :], frames), frames), axis=-1)
-    push(model, kin, contacts.link, wrenches, columns)
-    return wrenches
+    rows = first + np.cumsum([0, 3 * len(contacts), 2 * len(rolling), len(torsion)])
+    ends = [contacts.link]
+    if (contacts.other != model.assembly.links).any():
+        ends.append(contacts.other)
+    sides = []
+    for sign, link in zip((1.0, -1.0), ends):
+        arm = contacts.point - origins(model, kin, link)
+        sides.append((sign, link, np.concatenate((cross(arm[:, None, :], frames), frames), axis=-1), 0))
+        if len(rolling):
+            sides.append((sign, link[rolling], _moments(frames[rolling, 1:]), 1))
+        if len(torsion):
+            sides.append((sign, link[torsion], _moments(frames[torsion, :1]), 2))
+    return [Side(link, sign * wrenches, slice(*rows[part : part + 2])) for sign, link, wrenches, part in sides]
+
+
+def _moments(axes: np.ndarray) -> np.ndarray:
+    """Unit moments (k, w, 6) about `axes` (k, w, 3)."""
+    return np.concatenate((axes, np.zeros_like(axes)), axis=-1)
+
+
+def _keys(key: np.ndarray, rolling: np.ndarray, torsion: np.ndarray) -> np.ndarray:
+    """The keys of the contacts' rows from those of the contacts (k,)."""
+    parts = (key, np.arange(3)), (key[rolling], np.arange(3, 5)), (key[torsion], np.arange(5, 6))
+    return np.concatenate([(6 * own[:, None] + row).reshape(-1) for own, row in parts])
 
 
 def recall(rows: Rows, keys: np.ndarray, impulses: np.ndarray) -> np.ndarray:
@@ -136,8 +191,7 @@ def resolve(
     m, k = len(rows.limits), len(rows.contacts)
     if not m + k:
         return np.zeros(0), 0
-    normal = np.concatenate((np.arange(m), m + 3 * np.arange(k)))
-
+    normal = np.concatenate((np.arange(m), np.arange(len(rows.key))[rows.normals]))
     exact, enough = (EXACT, ENOUGH) if k else (EXACT**2, EXACT**2)
 
     def keep(bound: np.ndarray, guess: np.ndarray) -> tuple[np.ndarray, Outcome]:
@@ -146,7 +200,7 @@ def resolve(
         return solve(delassus, u, rows.contacts.friction, limits=m, warm=guess, tolerance=exact, sufficient=enough)
 
     impulses, outcome = keep(rows.bound, warm)
-    bounce = np.where(impulses[m::3] > 0, _bounce(world, rows, velocity[m::3], h), 0.0)
+    bounce = np.where(impulses[rows.normals] > 0, _bounce(world, rows, velocity[rows.normals], h), 0.0)
     if bounce.any():
         lively = np.concatenate((rows.bound[:m], np.maximum(rows.bound[m:], bounce)))
         impulses, outcome = keep(lively, impulses)

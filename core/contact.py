@@ -56,6 +56,10 @@ class Contacts:
     def __len__(self) -> int:
         return len(self.gap)
 
+    def links(self, which: np.ndarray) -> np.ndarray:
+        """The slots on both sides of some of the contacts, the world's among them."""
+        return np.concatenate((self.link[which], self.other[which]))
+
 
 def tangents(normal: np.ndarray) -> np.ndarray:
     """Right-handed frames (k, 3, 3) with rows normal, t1, t2 for unit normals (k, 3).

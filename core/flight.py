@@ -47,9 +47,9 @@ class Flight:
         self.model, self.count = model, len(bodies)
         self.roots = np.flatnonzero((model.parent < 0) & flying)
         self.root_body = np.searchsorted(bodies, body[self.roots])
-        self.slot_body = np.full(a.links, -1)
+        self.slot_body = np.full(a.links + 1, -1)
         self.slot_body[a.slot] = np.where(flying, np.searchsorted(bodies, body), -1)
-        self.member = (np.arange(self.count)[:, None] == self.slot_body).astype(float)
+        self.member = (np.arange(self.count)[:, None] == self.slot_body[:-1]).astype(float)
         mass = np.zeros(a.links)
         mass[a.slot] = model.mass
         self.mass = self.member @ mass

@@ -125,7 +125,7 @@ def _advance(world: World, state: State, h: float) -> tuple[State, float, bool]:
         # a limit is met once more where the joint went, not only where it was expected to go
         near = len(rows.limits)
         rows.bound[:near] += np.maximum(-beyond[rows.limits.key], 0.0) / (0.5 * h)
-    touched = rows.contacts.link[impulses[len(rows.limits) :: 3] != 0]
+    touched = rows.contacts.links(impulses[rows.normals] != 0)
     memory = Memory(smooth, rows.key, impulses, touched, len(rows.contacts), iterations)
     closed = True
     if violation > 0.0 and not hold:

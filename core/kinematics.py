@@ -203,6 +203,12 @@ def bias(
     return result, acceleration, across
 
 
+def origins(model: Model, kin: Kinematics, link: np.ndarray) -> np.ndarray:
+    """The origins (k, 3) of the clusters of `link` (k,), slots; the world's own is its origin."""
+    every = np.concatenate((kin.origin[model.assembly.cluster_of], np.zeros((1, 3))))
+    return every.take(link, axis=0)
+
+
 def push(model: Model, kin: Kinematics, link: np.ndarray, wrenches: np.ndarray, columns: np.ndarray) -> None:
     """Adds `wrenches` (k, w, 6) on `link` (k,), about the links' clusters' origins, to `columns` (slots, k w) as forces
     on the freedom slots. What acts on the world moves nothing."""

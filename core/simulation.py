@@ -232,7 +232,7 @@ class Simulation:
     def _record(self, substeps: int = 0) -> None:
         world, state = self.world, self.state
         kin, moving, energy = self._look(state)
-        touching = world.collider.contacts(kin.poses[:-1], 0.0)
+        touching = world.collider.contacts(kin.poses, 0.0)
         self._frames.append((
             state.q, state.v, kin.poses[self.model.assembly.slot],
             0 if state.memory is None else state.memory.contacts,
