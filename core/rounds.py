@@ -1,0 +1,133 @@
+"""Where round shapes touch each other, boxes and cylinders."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .box_contact import round_box
+from .contact import Touches, tangents
+from .cylinder_contact import round_cylinder
+from .places import PARALLEL, TINY, merged, same_place, touches_at, unswallowed
+
+__all__ = ["round_box", "round_cylinder", "round_round"]
+
+# What the nearest place between the ends of two rounds must be nearer by, as a part of the distance, than the ends:
+# else the place of two that lie along each other is anywhere.
+CLEARLY = 1e-6
+
+
+def round_round(
+    ends_a: np.ndarray, radii_a: np.ndarray, ends_b: np.ndarray, radii_b: np.ndarray, reach: np.ndarray
+) -> Touches:
+    """Touches of rounds A with rounds B with a gap below `reach` (p,).
+
+    The features are the ends of the part where two rounds lie along each other, 0 and 1 in the direction of A, and
+    the nearest place, 2, which takes the number of an end that it is close to.
+    """
+    count = len(ends_a)
+    taper_a, taper_b = radii_a[:, 1] - radii_a[:, 0], radii_b[:, 1] - radii_b[:, 0]
+    tapered = taper_a.any() or taper_b.any()
+    if tapered:
+        ends_a, radii_a, taper_a = unswallowed(ends_a, radii_a, taper_a)
+        ends_b, radii_b, taper_b = unswallowed(ends_b, radii_b, taper_b)
+    # From a place of B to one of A leads (s, t, 1) @ edges, with s and t from 0 to 1 along the axes of A and B.
+    edges = np.empty((count, 3, 3))
+    np.subtract(ends_a[:, 1], ends_a[:, 0], out=edges[:, 0])
+    np.subtract(ends_b[:, 0], ends_b[:, 1], out=edges[:, 1])
+    np.subtract(ends_a[:, 0], ends_b[:, 0], out=edges[:, 2])
+    gram = edges @ edges.transpose(0, 2, 1)
+    square = np.maximum(gram[:, [0, 1], [0, 1]], 1e-24)  # (p, 2) of the lengths of A and B
+    across, origin = gram[:, 0, 1, None], gram[:, 2, :2]
+    area = np.multiply.reduce(square, axis=1, keepdims=True)
+    sine = area - across * across
+    determinant = np.maximum(sine, 1e-14 * area)
+
+    # The distance is convex, so its least is at a start or an end of A or B (0 to 3), or where both slopes vanish (4).
+    parts = np.ones((count, 5, 3))
+    parts[:, 0, 0] = parts[:, 2, 1] = 0.0
+    along = -origin / square
+    parts[:, 0, 1], parts[:, 2, 0] = along[:, 1], along[:, 0]
+    along -= across / square
+    parts[:, 1, 1], parts[:, 3, 0] = along[:, 1], along[:, 0]
+    parts[:, 4, :2] = (across * origin[:, ::-1] - square[:, ::-1] * origin) / determinant
+    if tapered:
+        _lean(parts, edges, square, across, determinant, np.stack((taper_a, taper_b), axis=1))
+    np.minimum(np.maximum(parts, 0.0, out=parts), 1.0, out=parts)
+    apart = parts @ edges
+    distance = np.sqrt(np.add.reduce(apart * apart, axis=2))
+    gap = distance - (radii_a[:, :1] + radii_b[:, :1])
+    if tapered:
+        gap -= parts[:, :, 0] * taper_a[:, None] + parts[:, :, 1] * taper_b[:, None]
+
+    rank = gap.copy()
+    rank[:, 4] += CLEARLY * distance[:, 4]
+    place = np.empty((count, 3), np.intp)
+    place[:] = rank.argmin(axis=1)[:, None]
+    fresh = np.zeros((count, 3), dtype=bool)
+    fresh[:, 2] = True
+    limit = PARALLEL * area[:, 0]
+    if tapered:
+        limit += area[:, 0] * np.square(
+            np.abs(taper_a) / np.sqrt(square[:, 0]) + np.abs(taper_b) / np.sqrt(square[:, 1])
+        )
+    lying = ((sine[:, 0] < limit) & (area[:, 0] > 1e-36)).nonzero()[0]
+    if len(lying):
+        low = np.where(across[lying, 0] < 0.0, 2, 3)  # the end of B that lies nearer to the start of A
+        s, nearest = parts[lying, :, 0], place[lying, 2]
+        rows = np.arange(len(lying))
+        first = np.where(s[rows, low] > 0.0, low, 0)
+        last = np.where(s[rows, 5 - low] < 1.0, 5 - low, 1)
+        same = same_place(np.sqrt(square[lying, 0]), radii_a[lying])
+        of_place = s[rows, first], s[rows, last], s[rows, nearest]
+        at_first, at_last, fresh[lying] = merged(*of_place, same)
+        place[lying, 0] = np.where(at_first, nearest, first)
+        place[lying, 1] = np.where(at_last, nearest, last)
+
+    index = place + np.arange(0, 5 * count, 5)[:, None]
+    gap = gap.reshape(-1)[index]
+    hit = (fresh & (gap < reach[:, None])).reshape(-1).nonzero()[0]
+    index, pair = index.reshape(-1)[hit], hit // 3
+    distance = distance.reshape(-1)[index][:, None]
+    normal = apart.reshape(-1, 3)[index] / np.maximum(distance, TINY)
+    merging = (distance[:, 0] < TINY).nonzero()[0]
+    if len(merging):
+        normal[merging] = _across(edges[pair[merging], 0], edges[pair[merging], 1])
+    s = parts.reshape(-1, 3)[index, 0]
+    return touches_at(ends_a, radii_a, pair, s, normal, gap.reshape(-1)[hit], hit - 3 * pair)
+
+
+def _lean(
+    parts: np.ndarray,
+    edges: np.ndarray,
+    square: np.ndarray,
+    across: np.ndarray,
+    determinant: np.ndarray,
+    taper: np.ndarray,
+) -> None:
+    """Moves the places `parts` (p, 5, 3) of plain capsules to those of tapered ones.
+
+    The line between the nearest places leans so that its cosine to an axis is the taper, the change (p, 2) of the
+    radius over the length: the lengths of its parts are known, and so is its own.
+    """
+    line = np.sqrt(np.maximum(square * (square - taper * taper), 1e-200))
+    lean = taper / line
+    foot = parts @ edges
+    length = np.sqrt(np.add.reduce(foot * foot, axis=2))
+    parts[:, :2, 1] += length[:, :2] * lean[:, 1:]
+    parts[:, 2:4, 0] += length[:, 2:4] * lean[:, :1]
+    turn = (square[:, ::-1] * taper - across * taper[:, ::-1]) / determinant
+    upright = np.sqrt(np.maximum(1.0 - np.add.reduce(turn * taper, axis=1), 1e-16))
+    parts[:, 4, :2] += (length[:, 4] / upright)[:, None] * turn
+
+
+def _across(axis_a: np.ndarray, axis_b: np.ndarray) -> np.ndarray:
+    """Unit normals (p, 3) across both axes, for rounds whose axes meet; up for two spheres with one middle."""
+    normal = np.cross(axis_a, axis_b)
+    length = np.sqrt(np.add.reduce(normal * normal, axis=1))
+    squares = np.add.reduce(axis_a * axis_a, axis=1), np.add.reduce(axis_b * axis_b, axis=1)
+    crossing = length > 1e-6 * np.sqrt(squares[0] * squares[1])
+    axis = np.where((squares[0] >= squares[1])[:, None], axis_a, axis_b)
+    size = np.sqrt(np.maximum(*squares))[:, None]
+    # The second tangent of the x axis is up.
+    axis = np.where(size > TINY, axis / np.maximum(size, TINY), (1.0, 0.0, 0.0))
+    return np.where(crossing[:, None], normal / np.maximum(length, 1e-200)[:, None], tangents(axis)[:, 1])
