@@ -11,8 +11,8 @@ from .places import PARALLEL, TINY, merged, same_place, touches_at, unswallowed
 
 __all__ = ["round_box", "round_cylinder", "round_round"]
 
-# What the nearest place between the ends of two rounds must be nearer by, as a part of the distance, than the ends:
-# else the place of two that lie along each other is anywhere.
+# As a part of their distance, by how much two rounds that lie along each other must be nearer between the ends of this
+# part than there: if they are alike all along it, rounding errors would place the nearest point anywhere.
 CLEARLY = 1e-6
 
 
@@ -36,7 +36,7 @@ def round_round(
     np.subtract(ends_b[:, 0], ends_b[:, 1], out=edges[:, 1])
     np.subtract(ends_a[:, 0], ends_b[:, 0], out=edges[:, 2])
     gram = edges @ edges.transpose(0, 2, 1)
-    square = np.maximum(gram[:, [0, 1], [0, 1]], 1e-24)  # (p, 2) of the lengths of A and B
+    square = np.maximum(gram.reshape(count, 9)[:, 0:5:4], 1e-24)  # (p, 2) of the lengths of A and B
     across, origin = gram[:, 0, 1, None], gram[:, 2, :2]
     area = np.multiply.reduce(square, axis=1, keepdims=True)
     sine = area - across * across
@@ -59,18 +59,18 @@ def round_round(
     if tapered:
         gap -= parts[:, :, 0] * taper_a[:, None] + parts[:, :, 1] * taper_b[:, None]
 
-    rank = gap.copy()
-    rank[:, 4] += CLEARLY * distance[:, 4]
-    place = np.empty((count, 3), np.intp)
-    place[:] = rank.argmin(axis=1)[:, None]
-    fresh = np.zeros((count, 3), dtype=bool)
-    fresh[:, 2] = True
     limit = PARALLEL * area[:, 0]
     if tapered:
         limit += area[:, 0] * np.square(
             np.abs(taper_a) / np.sqrt(square[:, 0]) + np.abs(taper_b) / np.sqrt(square[:, 1])
         )
     lying = ((sine[:, 0] < limit) & (area[:, 0] > 1e-36)).nonzero()[0]
+    rank = gap.copy()
+    rank[lying, 4] += CLEARLY * distance[lying, 4]
+    place = np.empty((count, 3), np.intp)
+    place[:] = rank.argmin(axis=1)[:, None]
+    fresh = np.zeros((count, 3), dtype=bool)
+    fresh[:, 2] = True
     if len(lying):
         low = np.where(across[lying, 0] < 0.0, 2, 3)  # the end of B that lies nearer to the start of A
         s, nearest = parts[lying, :, 0], place[lying, 2]
