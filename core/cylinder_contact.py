@@ -15,8 +15,8 @@ def round_cylinder(
 ) -> Touches:
     """Touches of rounds with solid cylinders around the z axis, with flat ends at z = ± `half` (p,) and `radius` (p,).
 
-    The features are the ends of the part of the round that lies on the side or across a flat end, 0 and 1, and the
-    nearest place, 2, which takes the number of an end that it is close to.
+    The places are the ends of the part of the axis that lies on the side or across a flat end, 0 and 1, and the nearest
+    place, 2, which takes the number of an end that it is close to. Where no part does there is the nearest place only.
     """
     taper = radii[:, 1] - radii[:, 0]
     if taper.any():
@@ -38,10 +38,11 @@ def round_cylinder(
     level_square = along[:, 0] ** 2 + along[:, 1] ** 2
     lying = on_end | (level_square < PARALLEL * square + taper * taper)
     lying &= first <= last
-    first, last = np.where(lying, first, nearest), np.where(lying, last, nearest)
+    first, last = np.where(lying, first, 0.0), np.where(lying, last, 1.0)
     at_first, at_last, fresh = merged(first, last, nearest, same_place(np.sqrt(square), radii))
     t = np.stack((np.where(at_first, nearest, first), np.where(at_last, nearest, last), nearest), axis=1)
-    fresh[~lying] = False, False, True
+    fresh[:, 0] = lying | at_first
+    fresh[:, 1] &= lying | at_last
 
     place = start[:, None] + t[:, :, None] * along[:, None]
     distance, normal = _from_cylinder(place, half[:, None], radius[:, None])

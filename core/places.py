@@ -60,6 +60,7 @@ def touches_at(
     gap: np.ndarray,
     feature: np.ndarray,
 ) -> Touches:
+    """Touches of the balls at `t` (c,) on the axes of some of the rounds."""
     ends, radii = ends[pair], radii[pair]
     center = ends[:, 0] + t[:, None] * (ends[:, 1] - ends[:, 0])
     radius = radii[:, 0] + t * (radii[:, 1] - radii[:, 0])

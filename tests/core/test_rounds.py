@@ -331,6 +331,16 @@ def test_capsule_across_the_side_of_a_cylinder_touches_once():
 
 
 @pytest.mark.parametrize("solid", [box, cylinder])
+def test_ball_keeps_its_feature_over_the_edge(solid):
+    """It is the same contact while a ball rolls from the top over the edge and down the side."""
+    for angle in np.linspace(0, np.pi / 2, 7):
+        center = np.array([1, 0, 1]) + 0.12 * np.array([np.sin(angle), 0, np.cos(angle)])
+        touches = solid(center, center, 0.1)
+        assert touches.feature.tolist() == [0]
+        assert np.allclose(touches.gap, [0.02])
+
+
+@pytest.mark.parametrize("solid", [box, cylinder])
 def test_tapered_capsule_lies_flat_on_the_top(solid):
     """With the axis tilted by the cone's angle the lower side is level, and rests on both ends."""
     cosine = np.sqrt(1 - 0.1**2)
