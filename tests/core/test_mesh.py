@@ -1,0 +1,413 @@
+"""Meshes are felt as the smooth surfaces they stand for: no edges inside a floor, no holes, no wrong sides."""
+
+import numpy as np
+import pytest
+
+from core.bounds import BoxTree
+from core.mesh import PreparedMesh
+from core.shape import Hull, Mesh
+from core.triangle import round_mesh
+
+CUBE = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
+CUBE_SIDES = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+CUBE_FACES = np.array([three for a, b, c, d in CUBE_SIDES for three in ((a, b, c), (a, c, d))])
+UP = np.array([0.0, 0.0, 1.0])
+
+
+def grid(count, height=lambda x, y: 0.0 * x, step=1.0):
+    """A sheet of 2 count² triangles over a square around the origin."""
+    x, y = np.meshgrid(*[step * (np.arange(count + 1) - count / 2)] * 2, indexing="ij")
+    vertices = np.stack((x, y, height(x, y)), axis=2).reshape(-1, 3)
+    number = np.arange((count + 1) ** 2).reshape(count + 1, count + 1)
+    a, b, c, d = number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]
+    corners = [(a, b, c), (a, c, d)]
+    return Mesh(vertices, np.concatenate([np.stack([x.ravel() for x in three], axis=1) for three in corners]))
+
+
+def prism(profile, width=1.0):
+    """A closed solid: a convex or star-shaped (about its first point) counterclockwise outline in x and z, drawn out
+    along y from -width to width."""
+    profile = np.array(profile, dtype=float)
+    count = len(profile)
+    near = np.stack((profile[:, 0], np.full(count, -width), profile[:, 1]), axis=1)
+    vertices = np.concatenate((near, near + np.array((0.0, 2 * width, 0.0))))
+    i = np.arange(count)
+    j = (i + 1) % count
+    walls = np.concatenate((np.stack((j, i, i + count), axis=1), np.stack((j, i + count, j + count), axis=1)))
+    fan = np.stack((np.zeros(count - 2, dtype=int), i[1:-1], i[2:]), axis=1)
+    return Mesh(vertices, np.concatenate((walls, fan, fan[:, ::-1] + count)))
+
+
+# A step of height 1 and depth 1 between two floors, solid below.
+STEP = prism([(0.0, 0.0), (-2.0, 0.0), (-2.0, -1.0), (2.0, -1.0), (2.0, 1.0), (0.0, 1.0)])
+
+
+def touch(mesh, ends, radius=0.25, reach=0.05, wide=None):
+    """Touches of rounds with ends (n, 2, 3) or balls (n, 3), among all triangles whose boxes are near."""
+    prepared = mesh if isinstance(mesh, PreparedMesh) else PreparedMesh.of(mesh)
+    ends = np.array(ends, dtype=float)
+    ends = np.stack((ends, ends), axis=1) if ends.ndim == 2 else ends
+    radii = np.broadcast_to(radius, (len(ends), 2)).astype(float)
+    around = radii.max() + (reach if wide is None else wide)
+    tree = BoxTree(prepared.corners.min(axis=1), prepared.corners.max(axis=1))
+    owner, triangle = tree.near(ends.min(axis=1) - around, ends.max(axis=1) + around)
+    found = round_mesh(ends[owner], radii[owner], triangle, owner, prepared, np.full(len(owner), reach))
+    assert all(np.isfinite(column).all() for column in found)
+    assert np.allclose(np.linalg.norm(found.normal, axis=1), 1.0, atol=1e-12)
+    assert (found.gap < reach).all() and (found.feature >= 0).all() and (found.feature < 2**32).all()
+    assert len(set(zip(found.pair, found.feature))) == len(found.gap)
+    return found
+
+
+def distance_to_triangle(point, corners):
+    """Distance (n,) of points from triangles: within the sides' planes that to the plane, else to the sides."""
+    a, b, c = np.moveaxis(corners, 1, 0)
+    normal = np.cross(b - a, c - a)
+    area = (normal**2).sum(axis=1)
+    weights = [(np.cross(q - p, point - p) * normal).sum(axis=1) / area for p, q in ((a, b), (b, c), (c, a))]
+    best = np.where(np.min(weights, axis=0) >= 0, np.abs(((point - a) * normal).sum(axis=1)) / np.sqrt(area), np.inf)
+    for p, q in ((a, b), (b, c), (c, a)):
+        t = np.clip(((point - p) * (q - p)).sum(axis=1) / ((q - p) ** 2).sum(axis=1), 0, 1)
+        best = np.minimum(best, np.linalg.norm(point - p - t[:, None] * (q - p), axis=1))
+    return best
+
+
+def least_gap(ends, radii, corners):
+    """The least distance (n,) of n rounds from triangles, by a ternary search along the axis: it is convex there."""
+
+    def gap(s):
+        place = ends[:, 0] + s[:, None] * (ends[:, 1] - ends[:, 0])
+        return distance_to_triangle(place, corners) - (radii[0] + s * (radii[1] - radii[0]))
+
+    low, high = np.zeros(len(ends)), np.ones(len(ends))
+    for _ in range(60):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        less = gap(left) < gap(right)
+        low, high = np.where(less, low, left), np.where(less, right, high)
+    return np.minimum(gap((low + high) / 2), np.minimum(gap(np.zeros(len(ends))), gap(np.ones(len(ends)))))
+
+
+def enclosed(points, corners):
+    """Whether closed triangles go around points (n, 3): the solid angles they fill (van Oosterom & Strackee 1983)."""
+    a, b, c = np.moveaxis(corners - points[:, None, None], 2, 0)
+    la, lb, lc = (np.linalg.norm(x, axis=2) for x in (a, b, c))
+    triple = (a * np.cross(b, c)).sum(axis=2)
+    below = la * lb * lc + (a * b).sum(axis=2) * lc + (b * c).sum(axis=2) * la + (c * a).sum(axis=2) * lb
+    return np.abs(np.arctan2(triple, below).sum(axis=1)) > np.pi
+
+
+@pytest.mark.parametrize("taper", [0.0, 0.1])
+def test_deepest_gap_is_the_distance_from_a_triangle(taper):
+    """Speculative contacts are as good as their gaps; the oracle searches along the axis."""
+    rng = np.random.default_rng(5)
+    corners = rng.uniform(-1, 1, (500, 3, 3))
+    ends = rng.uniform(-1.5, 1.5, (500, 2, 3))
+    radii = 0.05 + np.array([taper, 0.0])
+    expected = least_gap(ends, radii, corners)
+    apart = expected > -radii.min() + 1e-6  # where the axis does not pass through
+    prepared = PreparedMesh.of(Mesh(corners.reshape(-1, 3), np.arange(1500).reshape(-1, 3)))
+    number = np.arange(500)
+    found = round_mesh(ends, np.tile(radii, (500, 1)), number, number, prepared, np.full(500, 10.0))
+    deepest = np.full(500, np.inf)
+    np.minimum.at(deepest, found.pair, found.gap)
+    assert apart.sum() > 400
+    assert np.abs(deepest - expected)[apart].max() < 1e-9
+    radius = np.linalg.norm(found.center - found.point, axis=1)
+    error = distance_to_triangle(found.center, corners[found.pair]) - radius - found.gap
+    assert np.abs(error[apart[found.pair]]).max() < 1e-9
+
+
+@pytest.mark.parametrize("taper", [0.0, 0.1])
+@pytest.mark.parametrize("name", ["cube", "step", "sliver", "terrain", "loose"])
+def test_deepest_gap_is_the_distance_from_a_mesh(name, taper):
+    """What drops ghosts at inner edges and touches that say the same must never drop the closest."""
+    rng = np.random.default_rng(7)
+    mesh = {
+        "cube": Mesh(CUBE, CUBE_FACES),
+        "step": STEP,
+        "sliver": prism([(0, -1), (2, -1), (2, 1), (0, 1), (0, 0), (-2, 0), (-2, -1)]),  # closed by one without area
+        "terrain": grid(4, lambda x, y: 0.4 * np.sin(2 * x + y) * np.cos(y)),
+        "loose": Mesh(rng.uniform(-1, 1, (30, 3)), np.arange(30).reshape(-1, 3)),
+    }[name]
+    prepared = PreparedMesh.of(mesh)
+    ends = rng.uniform(-2, 2, (150, 2, 3))
+    ends[:40, 1] = ends[:40, 0] + rng.uniform(-1, 1, (40, 1)) * np.eye(3)[rng.integers(0, 3, 40)]
+    radii = 0.05 + np.array([taper, 0.0])
+    owner, triangle = (x.ravel() for x in np.indices((150, len(prepared))))
+    expected = least_gap(ends[owner], radii, prepared.corners[triangle]).reshape(150, -1).min(axis=1)
+    rounds = ends[owner], np.tile(radii, (len(owner), 1))
+    found = round_mesh(*rounds, triangle, owner, prepared, np.full(len(owner), 10.0))
+    deepest = np.full(150, np.inf)
+    np.minimum.at(deepest, found.pair, found.gap)
+    apart = expected > -0.049  # the axis is not through the surface
+    if prepared.solid.all():
+        within = apart & enclosed(ends[:, 0], prepared.corners)
+        assert within.any() and (deepest[within] < -0.05).all()
+        apart &= ~within
+    assert apart.sum() > 50
+    assert np.abs(deepest - expected)[apart].max() < 1e-8
+
+
+def test_ball_slides_over_a_flat_floor_as_over_a_plane():
+    """Ghost contacts at the edges inside a floor trip a rolling ball; its normal is exactly the floor's everywhere."""
+    floor = grid(6)
+    path = np.linspace((-2.0, -1.5, 0.24), (2.0, 1.75, 0.24), 1601)  # meets sides, diagonals
+    corners = floor.vertices[(np.abs(floor.vertices[:, :2]) < 2.5).all(axis=1)] + 0.24 * UP  # and all vertices
+    middles = (corners[:-1] + corners[1:]) / 2
+    for centers in (path, corners, middles[(np.abs(middles[:, :2]) < 2.5).all(axis=1)]):
+        found = touch(floor, centers)
+        assert np.array_equal(found.pair, np.arange(len(centers)))
+        assert np.array_equal(found.normal, np.tile(UP, (len(centers), 1)))
+        assert np.abs(found.gap + 0.01).max() < 1e-15
+        assert len(set(found.feature)) == 1  # the warm start survives the whole way
+
+
+def test_floor_turned_in_space_has_one_normal_too():
+    """Rounding must not bring back the edges of floors that lie askew."""
+    rng = np.random.default_rng(2)
+    rotation, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    rotation[:, 2] *= np.linalg.det(rotation)
+    floor = grid(6)
+    floor = Mesh(floor.vertices @ rotation.T + (30.0, -20.0, 10.0), floor.triangles)
+    centers = np.concatenate((grid(4).vertices, rng.uniform(-2, 2, (400, 3)) * (1, 1, 0))) + 0.2 * UP
+    found = touch(floor, centers @ rotation.T + (30.0, -20.0, 10.0))
+    assert np.array_equal(found.pair, np.arange(len(centers)))
+    assert np.abs(found.normal - rotation[:, 2]).max() < 1e-12
+    assert np.abs(found.gap + 0.05).max() < 1e-12
+
+
+def test_ball_over_a_terrain_touches_along_face_normals_or_between_them():
+    """On a gently curved terrain every normal lies between those of the faces below, so it turns with the ground."""
+    terrain = grid(30, lambda x, y: 0.15 * np.sin(1.3 * x) * np.cos(0.9 * y), step=0.5)
+    prepared = PreparedMesh.of(terrain)
+    rng = np.random.default_rng(3)
+    centers = rng.uniform(-6, 6, (3000, 3))
+    centers[:, 2] = 0.15 * np.sin(1.3 * centers[:, 0]) * np.cos(0.9 * centers[:, 1]) + 0.22
+    found = touch(prepared, centers)
+    assert set(found.pair) == set(range(3000)) and len(found.pair) < 3100
+    slope = np.abs(found.normal @ UP)
+    assert slope.min() >= prepared.normals[:, 2].min() - 1e-12
+    face = np.abs(found.normal[:, None] - prepared.normals).max(axis=2).min(axis=1) < 1e-12
+    assert face.mean() > 0.8  # the rest lie over ridges
+
+
+def test_capsule_on_a_flat_floor_touches_with_its_ends():
+    """Two contacts hold a capsule; more at every edge beneath it would come and go."""
+    rng = np.random.default_rng(4)
+    ends = rng.uniform(-2, 2, (300, 2, 3))
+    ends[:, :, 2] = 0.24
+    ends[:20, :, 0] = 0.0  # along an edge
+    found = touch(grid(6), ends)
+    long = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1) > 0.13
+    assert np.array_equal(np.bincount(found.pair)[long], np.full(long.sum(), 2))
+    assert np.array_equal(found.normal, np.tile(UP, (len(found.pair), 1)))
+
+
+def test_capsule_on_a_fine_terrain_gets_few_touches():
+    """The constraint solver pays for each contact; a limb on the ground is held by two or three."""
+    height = lambda x, y: 0.05 * np.sin(x) * np.cos(1.3 * y)  # noqa: E731
+    rng = np.random.default_rng(6)
+    ends, turn = rng.uniform(-3, 3, (200, 1, 3)).repeat(2, axis=1), rng.uniform(0, 2 * np.pi, 200)
+    ends[:, 1] += 0.4 * np.stack((np.cos(turn), np.sin(turn), 0 * turn), axis=1)
+    ends[:, :, 2] = height(ends[:, :, 0], ends[:, :, 1]) + 0.06
+    count = np.bincount(touch(grid(80, height, step=0.1), ends, radius=0.06, reach=0.02).pair)
+    assert count.min() >= 2 and count.max() <= 4 and count.mean() < 3.2
+
+
+def test_normal_turns_smoothly_around_a_convex_edge_and_corner():
+    """A ball that rolls off a table must not jump."""
+    angle = np.linspace(-0.2, np.pi / 2 + 0.2, 200)
+    around = np.clip(angle, 0, np.pi / 2)
+    away = np.stack((np.sin(around), 0 * angle, np.cos(around)), axis=1)
+    slide = np.stack((np.minimum(angle, 0), 0.3 + 0 * angle, -np.maximum(angle - np.pi / 2, 0)), axis=1)
+    found = touch(Mesh(CUBE, CUBE_FACES), (1.0, 0.0, 1.0) + slide + 0.26 * away)
+    assert np.array_equal(found.pair, np.arange(200))
+    assert np.abs(found.normal - away).max() < 1e-12
+    assert np.abs(found.gap - 0.01).max() < 1e-12
+    corner = touch(Mesh(CUBE, CUBE_FACES), [(1.1, 1.1, 1.1)])
+    assert np.allclose(corner.normal, 3**-0.5) and corner.gap == pytest.approx([0.1 * 3**0.5 - 0.25])
+
+
+def test_ball_in_a_concave_corner_touches_both_sides():
+    """A ball in the corner of a stair rests on the tread and against the riser."""
+    found = touch(STEP, [(-0.24, 0.1, 0.24)])
+    assert sorted(found.normal.tolist()) == [[-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    assert found.gap == pytest.approx([-0.01, -0.01])
+
+
+def test_capsule_in_the_corner_of_stairs_touches_four_times():
+    """Each end on the tread and against the riser, and nothing from the edge between."""
+    found = touch(STEP, [[(-0.24, -0.5, 0.24), (-0.24, 0.6, 0.24)]])
+    assert len(found.gap) == 4 and found.gap == pytest.approx([-0.01] * 4)
+    assert sorted(found.normal.tolist()) == [[-1.0, 0.0, 0.0]] * 2 + [[0.0, 0.0, 1.0]] * 2
+
+
+def test_capsule_over_the_edge_of_a_step_is_held_at_the_edge():
+    """A leg that overhangs a stair lies on its nosing, not on its own end."""
+    found = touch(STEP, [[(-0.7, 0.1, 1.24), (0.8, 0.1, 1.24)]])
+    assert sorted(found.center[:, 0].round(9)) == [0.0, 0.8]
+    assert found.normal == pytest.approx(np.array([UP, UP])) and found.gap == pytest.approx([-0.01, -0.01])
+    tilted = touch(STEP, [[(-0.6, 0.1, 0.6), (0.2, 0.1, 1.4)]], radius=0.1, reach=0.2)
+    deepest = tilted.gap.argmin()
+    assert tilted.normal[deepest] == pytest.approx([-(0.5**0.5), 0.0, 0.5**0.5])
+    assert tilted.gap[deepest] == pytest.approx(0.2 / 2**0.5 - 0.1)
+
+
+def test_capsule_that_lies_across_a_short_block_has_two_places():
+    """One place would let it turn about the block."""
+    found = touch(Mesh(CUBE, CUBE_FACES), [[(-3.0, 0.2, 1.24), (3.0, 0.2, 1.24)]])
+    assert sorted(found.center[:, 0].round(9)) == [-1.0, 1.0]
+    assert found.normal == pytest.approx(np.array([UP, UP]))
+
+
+def test_capsule_below_a_ridge_is_lifted_over_it():
+    """A thin limb that sank into a roof's ridge comes out on top."""
+    roof = prism([(0.0, 0.0), (-1.0, -1.0), (1.0, -1.0)])
+    found = touch(roof, [[(-0.5, 0.1, -0.05), (0.5, 0.1, -0.05)]], radius=0.1)
+    deepest = found.gap.argmin()
+    assert found.normal[deepest] == pytest.approx(UP) and found.gap[deepest] == pytest.approx(-0.15)
+
+
+def test_axis_end_inside_a_solid_leaves_through_the_nearest_face():
+    """Depth is measured to the face it came through, and no other face of the solid pulls."""
+    found = touch(Mesh(CUBE, CUBE_FACES), [(0.3, 0.1, 0.9), (0.9, 0.8, 0.3), (-0.2, -0.95, -0.9)], wide=2.0)
+    assert np.array_equal(found.pair, [0, 1, 2])
+    assert found.normal == pytest.approx(np.array([(0, 0, 1), (1, 0, 0), (0, -1, 0)]))
+    assert found.gap == pytest.approx([-0.35, -0.35, -0.30])
+
+
+def test_capsule_wholly_inside_is_pushed_out():
+    """Links that start inside scenery must find a way out."""
+    found = touch(Mesh(CUBE, CUBE_FACES), [[(-0.3, 0.0, 0.7), (0.4, 0.0, 0.6)]], radius=0.1, wide=2.0)
+    assert np.array_equal(found.normal, [UP, UP]) and sorted(found.gap) == pytest.approx([-0.5, -0.4])
+
+
+def test_thin_plate_pushes_only_outward():
+    """A plate thinner than the ball has its other face behind the first; only the near one may push."""
+    plate = Mesh(CUBE * (2.0, 2.0, 0.005), CUBE_FACES)
+    for side in (1.0, -1.0):
+        found = touch(plate, [(0.3, 0.2, side * 0.2)])
+        assert np.array_equal(found.normal, [side * UP]) and found.gap == pytest.approx([-0.055])
+    pierced = touch(plate, [[(0.3, 0.2, -0.1), (0.3, 0.2, 1.0)]], radius=0.1)
+    assert np.array_equal(pierced.normal, [UP]) and pierced.gap == pytest.approx([-0.205])
+
+
+def test_inside_out_cube_is_the_cube():
+    """Mirrored objects come inside out; they are solid all the same."""
+    ends = np.random.default_rng(8).uniform(-1.6, 1.6, (300, 2, 3))
+    cube = touch(Mesh(CUBE, CUBE_FACES), ends)
+    turned = touch(Mesh(CUBE, CUBE_FACES[:, ::-1]), ends)
+    assert np.array_equal(cube.pair, turned.pair) and np.array_equal(cube.feature, turned.feature)
+    assert np.abs(cube.gap - turned.gap).max() < 1e-12 and np.abs(cube.normal - turned.normal).max() < 1e-9
+    hull = PreparedMesh.of(Hull(CUBE, CUBE_FACES))
+    assert hull.solid.all() and np.einsum("ij,ij->i", hull.normals, hull.corners.mean(axis=1)).min() > 0
+
+
+def test_hollow_of_a_solid_stays_a_hollow():
+    """A room with thick walls has its inner faces turned inward, also if the whole was mirrored."""
+    room = Mesh(np.concatenate((2 * CUBE, CUBE)), np.concatenate((CUBE_FACES, CUBE_FACES[:, ::-1] + 8)))
+    for triangles in (room.triangles, room.triangles[:, ::-1]):
+        found = touch(Mesh(room.vertices, triangles), [(0.2, 0.3, -0.8), (0.0, 0.0, 2.2)])
+        assert np.array_equal(found.normal, [UP, UP]) and found.gap == pytest.approx([-0.05, -0.05])
+
+
+def test_open_parts_do_not_open_closed_ones():
+    """Joined objects keep what they are: a sheet has two sides, a cube beside it is solid, a mirrored one too."""
+    sheet = grid(2)
+    vertices = np.concatenate((sheet.vertices, CUBE + np.array((5, 0, 0)), CUBE + np.array((9, 0, 0))))
+    triangles = np.concatenate((sheet.triangles, CUBE_FACES + 9, CUBE_FACES[:, ::-1] + 17))
+    prepared = PreparedMesh.of(Mesh(vertices, triangles))
+    assert prepared.solid.tolist() == [False] * 8 + [True] * 24
+    out = prepared.corners[8:].mean(axis=1) - np.repeat([(5.0, 0, 0), (9.0, 0, 0)], 12, axis=0)
+    assert np.einsum("ij,ij->i", out, prepared.normals[8:]).min() > 0.5
+
+
+def test_open_mesh_works_from_both_sides():
+    """A cloth-thin floor holds what lies on it and what is thrown against it from below."""
+    for side in (1.0, -1.0):
+        found = touch(grid(4), [[(-0.9, 0.3, side * 0.2), (0.8, 0.1, side * 0.21)]])
+        assert np.array_equal(found.normal, [side * UP] * 2) and found.gap == pytest.approx([-0.05, -0.04])
+
+
+def test_end_through_a_shell_returns_to_the_side_of_the_middle():
+    """A hand that went through a sheet must come back, not drag the arm after it."""
+    found = touch(grid(4), [[(0.3, 0.2, -0.05), (0.5, 0.1, 0.9)]], radius=0.1)
+    assert np.array_equal(found.normal, [UP]) and found.gap == pytest.approx([-0.15])
+    found = touch(grid(4), [[(0.5, 0.1, -0.9), (0.3, 0.2, 0.05)]], radius=0.1)
+    assert np.array_equal(found.normal, [-UP]) and found.gap == pytest.approx([-0.15])
+
+
+def test_triangles_without_area_and_duplicates_are_dropped():
+    """They have no normal, and each copy would push again."""
+    vertices = np.concatenate((CUBE, [(0.0, -1.0, -1.0)]))  # in the middle of an edge: a sliver
+    triangles = np.concatenate((CUBE_FACES, [(0, 8, 4), (3, 3, 1), (1, 3, 0), (0, 3, 1)]))
+    prepared = PreparedMesh.of(Mesh(vertices, triangles))
+    assert (prepared.flat, prepared.twice, len(prepared)) == (2, 2, 12)
+    assert np.array_equal(prepared.source, np.arange(12))
+    with pytest.raises(ValueError, match="all 1 triangles of a mesh have zero area; give it faces"):
+        PreparedMesh.of(Mesh(np.zeros((3, 3)), np.array([(0, 1, 2)])))
+    with pytest.raises(ValueError, match="zero area"):
+        PreparedMesh.of(Mesh(np.outer(np.arange(4.0), (1, 2, 3)), np.array([(0, 1, 2), (1, 2, 3)])))
+
+
+def test_vertices_at_one_place_are_one():
+    """Meshes with split normals or materials repeat vertices; a cube of loose triangles is closed all the same."""
+    loose = Mesh(CUBE[CUBE_FACES].reshape(-1, 3), np.arange(36).reshape(-1, 3))
+    assert PreparedMesh.of(loose).solid.all()
+    found = touch(loose, [(0.2, 0.2, 1.2), (0.0, 0.0, 1.2)])
+    assert np.array_equal(found.normal, [UP, UP]) and np.array_equal(found.pair, [0, 1])
+
+
+def test_bad_meshes_give_finite_touches():
+    """T-junctions, crossing parts, edges of three faces and faces turned at random are in every library of models."""
+    rng = np.random.default_rng(9)
+    ends = rng.uniform(-1.5, 1.5, (200, 2, 3))
+    fan = np.array([(0, 1, 2), (0, 1, 3), (0, 1, 4), (1, 0, 5)])
+    star = Mesh(np.array([(0, 0, 0), (0, 0, 1), (1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0)], dtype=float), fan)
+    crossed = Mesh(
+        np.concatenate((CUBE, CUBE * 0.8 + 0.5)),
+        np.concatenate((CUBE_FACES, CUBE_FACES + 8)),
+    )
+    turned = np.where((rng.random(12) < 0.5)[:, None], CUBE_FACES, CUBE_FACES[:, ::-1])
+    split = np.array([(0, 1, 2), (0, 3, 1), (3, 4, 1)])  # the long edge from 0 to 4 has a vertex on one side
+    junction = Mesh(np.array([(-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 0), (1, 0, 0)], dtype=float), split)
+    soup = Mesh(rng.uniform(-1, 1, (60, 3)), rng.integers(0, 60, (300, 3)))
+    for mesh in (star, crossed, Mesh(CUBE, turned), junction, soup):
+        assert len(touch(mesh, ends, reach=0.3).gap)
+        assert len(touch(mesh, ends[:, 0], reach=0.3).gap)
+
+
+def test_coincident_points_have_a_direction():
+    """Axes that start in or end on the surface, at its edges and at its vertices: no division by zero."""
+    on = np.concatenate((CUBE, [(1.0, 1.0, 0.2), (0.3, 0.4, 1.0), (0.0, 0.0, 1.0)]))
+    for mesh in (Mesh(CUBE, CUBE_FACES), Mesh(CUBE, CUBE_FACES[2:])):
+        found = touch(mesh, on)
+        assert set(found.pair) == set(range(len(on)))
+        deepest = np.zeros(len(on))
+        np.minimum.at(deepest, found.pair, found.gap)
+        assert deepest == pytest.approx(np.full(len(on), -0.25))
+        for end in on:
+            assert len(touch(mesh, [(end, end + np.array((0.1, 0.2, 0.3))), (end - 0.5, end), (end, -end)]).gap)
+
+
+def test_touches_persist_while_a_capsule_slides():
+    """Warm starts need the same names from step to step, also from triangle to triangle."""
+    shift = np.linspace((-1.5, -1.0, 0.0), (1.3, 0.9, 0.0), 700)
+    found = touch(grid(8), shift[:, None] + np.array([(0.0, 0.0, 0.24), (0.7, 0.3, 0.24)]))
+    names = [tuple(found.feature[found.pair == i]) for i in range(700)]
+    assert len(set(names)) == 1
+
+
+def test_order_of_candidates_does_not_matter():
+    """Results must not depend on how the broad phase lists what is near."""
+    rng = np.random.default_rng(11)
+    prepared = PreparedMesh.of(STEP)
+    ends = rng.uniform(-1.5, 1.5, (40, 2, 3))
+    triangle, owner = (x.ravel() for x in np.meshgrid(np.arange(len(prepared)), np.arange(40)))
+    mixed = rng.permutation(len(owner))
+    results = [
+        round_mesh(ends[o], np.full((len(o), 2), 0.2), t, o, prepared, np.full(len(o), 0.1))
+        for o, t in ((owner, triangle), (owner[mixed], triangle[mixed]))
+    ]
+    for a, b in zip(*results):
+        assert np.allclose(a, b, atol=1e-12)
