@@ -1,4 +1,4 @@
-"""All that is simulated together: characters as one linkage, and the objects that they are connected to."""
+"""All that is simulated together: characters as one linkage, and the objects they are connected to or land on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import bpy
 import numpy as np
 
 from ..core import Joint, Link, Linkage
+from ..core.shape import Scenery
+from ..core.spatial import pose_inverse
 from .convert import Character
 from .prop import Prop
 from .source import Source
@@ -31,11 +33,13 @@ class Actor:
 @dataclass(frozen=True, eq=False)
 class Cast:
     """The actors with one `linkage` for all, whose `links` are in the order of the model's; and the props, of which
-    those that are `linked` follow the actors among the links. `poses` (F, n, 4, 4) [m]: the source motion of all."""
+    those that are `linked` follow the actors among the links, with their shapes. The shapes of the others are the
+    `scenery`, which stands still. `poses` (F, n, 4, 4) [m]: the source motion of all."""
 
     actors: list[Actor]
     props: list[Prop]
     linked: list[Prop]
+    scenery: list[Scenery]
     linkage: Linkage
     links: list[Link]
     poses: np.ndarray
@@ -76,15 +80,16 @@ def assemble(actors: list[Actor], props: list[Prop], needed: set) -> Cast:
     taken = {link.name for link in linkage.links()}
     for prop in linked:
         pose, name = prop.poses[0], unused(prop.thing.name if prop.thing else "fixed to the world", taken)
-        linkage.add(
-            Link(name, Joint("fixed"), pose[:3, 3], pose[:3, :3], mass=0.0, inertia=np.zeros((3, 3)), keyed=True)
-        )
+        shapes = [prop.shape.moved(pose_inverse(pose))] if prop.shape else []
+        still = {"mass": 0.0, "inertia": np.zeros((3, 3)), "keyed": True}
+        linkage.add(Link(name, Joint("fixed"), pose[:3, 3], pose[:3, :3], shapes=shapes, **still))
+    scenery = [prop.shape for prop in props if prop.shape and prop not in linked]
     motions = [actor.character.link_poses(actor.source) for actor in actors]
     motions += [prop.poses[:, None] for prop in linked]
     frames = max(map(len, motions))
     # one frame stands for all where nothing is animated
     motions = [np.broadcast_to(motion, (frames, *motion.shape[1:])) for motion in motions]
-    return Cast(placed, props, linked, linkage, list(linkage.links()), np.concatenate(motions, axis=1))
+    return Cast(placed, props, linked, scenery, linkage, list(linkage.links()), np.concatenate(motions, axis=1))
 
 
 def unused(name: str, taken: set[str]) -> str:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..core import Capsule, Joint, Link, Linkage
-from ..core.spatial import matrix_quaternion
+from ..core.shape import Shape
+from ..core.spatial import matrix_quaternion, pose, pose_inverse
 from .anatomy import Anatomy, recognise
 from .body import Body, combined, human_bodies, solid_capsule, thickened
-from .collider import capsule_around, capsule_of_bone, capsule_of_segment, moved
+from .collider import Manner, balls, capsule_around, capsule_of_bone, capsule_of_segment, shapes_of
 from .joint_frame import JointFrame, joint_frames, segment_ends
 from .joint_range import hinge_angle, swing_twist, widened
 from .passive import add_passive
@@ -19,6 +20,7 @@ from .rig import ConversionError, Rig, RigWarning
 from .role import ANIMATED, SIMULATED, carriers, default_roles, hung, welded
 from .skin import read_skin
 from .source import Source
+from .surface import layer_bits, surface_values
 
 TOLD = np.radians(0.1)
 """Limits widened by less [rad] are rounding, not news."""
@@ -26,14 +28,27 @@ TOLD = np.radians(0.1)
 
 @dataclass(frozen=True)
 class Options:
-    """How a rig becomes a linkage; see the settings of the same names."""
+    """How a rig becomes a linkage; see the settings of the same names. Bones of the same named `family` do not touch
+    each other."""
 
     mass: float = 0.0
     damping: float = 0.5
     tone: float = 0.0
     friction: float = 0.6
     restitution: float = 0.0
+    rolling: float = 0.0
+    torsion: float = 0.0
+    layers: int = 1
+    family: str = ""
     gravity: float = 9.81
+
+    def manner(self, own) -> Manner:
+        """How a bone collides that has its `own` settings."""
+        surface = surface_values(own if own.use_surface else self)
+        layers = layer_bits(own.layers) if own.use_layers else self.layers
+        return Manner(
+            own.shape, own.shape_length, own.shape_thickness, {**surface, "layers": layers, "family": self.family}
+        )
 
 
 @dataclass(frozen=True)
@@ -66,6 +81,53 @@ class Character:
 
 def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options: Options) -> Character:
     """The linkage of an armature object in the pose of the source's first frame; `roles` None for the defaults."""
+    looks = _look(armature, rig, roles)
+    anatomy, roles, carrier, ends, capsules = looks.anatomy, looks.roles, looks.carrier, looks.ends, looks.capsules
+    frames = joint_frames(rig, anatomy, carrier, ends)
+    bodies = _bodies(rig, anatomy, carrier, ends, frames, capsules, options)
+    warnings = welded(rig, roles, carrier)
+
+    start = source.world_poses[0]
+    linkage, links, rotations = Linkage(), {}, {}
+    for bone in (bone for bone in range(len(rig.names)) if carrier[bone] == bone):
+        above = int(carrier[rig.parents[bone]]) if rig.parents[bone] >= 0 else -1
+        keyed = roles[bone] == ANIMATED
+        link = _placed(rig, bone, above, keyed, frames, start, rotations, warnings)
+        _give_body(link, bodies[bone], looks.shapes(armature, rig, bone, options), rotations[bone], rig.heads[bone])
+        links[bone] = linkage.add(link, links.get(above))
+    ordered = list(linkage.links())
+    bones = [rig.index[link.name] for link in ordered]
+    offsets = np.array([rig.rest[bone, :3, :3].T @ rotations[bone] for bone in bones])
+    add_passive(linkage, options.damping, options.tone, options.gravity)
+    height = _height(anatomy, capsules)
+    character = Character(rig, anatomy, linkage, ordered, bones, offsets, roles, carrier, height, 0.0, warnings)
+    return replace(character, lowest=_lowest(character, source))
+
+
+def rest_shapes(armature, rig: Rig, roles: list[str] | None, options: Options) -> dict[str, list[Shape]]:
+    """What collides for each bone that carries itself, in the world at rest."""
+    looks = _look(armature, rig, roles)
+    return {rig.names[bone]: looks.shapes(armature, rig, bone, options) for bone in looks.capsules}
+
+
+@dataclass(frozen=True)
+class _Looks:
+    """What a rig is taken for: see `Character`, `segment_ends` and `_capsules`. `flesh`: the skin's points (k, 3) of
+    carrying bones that have enough."""
+
+    anatomy: Anatomy | None
+    roles: list[str]
+    carrier: np.ndarray
+    ends: np.ndarray
+    capsules: dict[int, Capsule]
+    flesh: dict[int, np.ndarray]
+
+    def shapes(self, armature, rig: Rig, bone: int, options: Options) -> list[Shape]:
+        own = armature.pose.bones[rig.names[bone]].armature_dynamics
+        return shapes_of(self.capsules[bone], self.flesh.get(bone), rig.heads[bone], options.manner(own))
+
+
+def _look(armature, rig: Rig, roles: list[str] | None) -> _Looks:
     skin = read_skin(armature, rig)
     anatomy = recognise(rig, skin)
     roles = roles or default_roles(rig, anatomy, skin)
@@ -77,26 +139,7 @@ def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options
     roles = hung(rig, roles)
     carrier = carriers(rig, roles)
     ends = segment_ends(rig, anatomy, skin, carrier)
-    frames = joint_frames(rig, anatomy, carrier, ends)
-    capsules = _capsules(rig, anatomy, skin, carrier, ends)
-    bodies = _bodies(rig, anatomy, carrier, ends, frames, capsules, options)
-    warnings = welded(rig, roles, carrier)
-
-    start = source.world_poses[0]
-    linkage, links, rotations = Linkage(), {}, {}
-    for bone in (bone for bone in range(len(rig.names)) if carrier[bone] == bone):
-        above = int(carrier[rig.parents[bone]]) if rig.parents[bone] >= 0 else -1
-        keyed = roles[bone] == ANIMATED
-        link = _placed(rig, bone, above, keyed, frames, start, rotations, warnings)
-        _give_body(link, bodies[bone], capsules[bone], rotations[bone], rig.heads[bone], options)
-        links[bone] = linkage.add(link, links.get(above))
-    ordered = list(linkage.links())
-    bones = [rig.index[link.name] for link in ordered]
-    offsets = np.array([rig.rest[bone, :3, :3].T @ rotations[bone] for bone in bones])
-    add_passive(linkage, options.damping, options.tone, options.gravity)
-    height = _height(anatomy, capsules)
-    character = Character(rig, anatomy, linkage, ordered, bones, offsets, roles, carrier, height, 0.0, warnings)
-    return replace(character, lowest=_lowest(character, source))
+    return _Looks(anatomy, roles, carrier, ends, *_capsules(rig, anatomy, skin, carrier, ends))
 
 
 def _placed(
@@ -146,14 +189,17 @@ def _placed(
 
 def _capsules(
     rig: Rig, anatomy: Anatomy | None, skin: dict, carrier: np.ndarray, ends: np.ndarray
-) -> dict[int, Capsule]:
-    """A world capsule at rest for each carrying bone."""
+) -> tuple[dict[int, Capsule], dict[int, np.ndarray]]:
+    """A world capsule at rest for each carrying bone, and the skin's points it is around, where it is."""
     capsules: dict[int, Capsule] = {}
+    bodies: dict[int, np.ndarray] = {}
     for bone in (bone for bone in range(len(rig.names)) if carrier[bone] == bone):
         own = np.flatnonzero(carrier == bone)
-        flesh = [skin[other] for other in own if other in skin]
-        capsule = capsule_around(np.concatenate(flesh)) if flesh else None
-        if capsule is None and anatomy and bone in anatomy.segments:
+        flesh = np.concatenate([np.empty((0, 3)), *(skin[other] for other in own if other in skin)])
+        capsule = capsule_around(flesh)
+        if capsule:
+            bodies[bone] = flesh
+        elif anatomy and bone in anatomy.segments:
             outline = np.concatenate([rig.heads[own], rig.tails[own]])
             capsule = capsule_of_segment(
                 anatomy.segments[bone], rig.heads[bone], ends[bone], outline, anatomy.axes, anatomy.stature
@@ -161,7 +207,7 @@ def _capsules(
         capsules[bone] = capsule or capsule_of_bone(rig.heads[bone], ends[bone])
         if capsules[bone].radius <= 0:
             raise ConversionError(f"bone {rig.names[bone]!r} has no size; set it to Ignored or give it length")
-    return capsules
+    return capsules, bodies
 
 
 def _bodies(
@@ -191,15 +237,12 @@ def _bodies(
     return {bone: body.scaled(factor) for bone, body in bodies.items()}
 
 
-def _give_body(
-    link: Link, body: Body, capsule: Capsule, rotation: np.ndarray, origin: np.ndarray, options: Options
-) -> None:
+def _give_body(link: Link, body: Body, shapes: list[Shape], rotation: np.ndarray, origin: np.ndarray) -> None:
     link.mass = body.mass
     link.center_of_mass = rotation.T @ (body.center - origin)
     inertia = rotation.T @ body.inertia @ rotation
     link.inertia = (inertia + inertia.T) / 2
-    surfaced = replace(capsule, friction=options.friction, restitution=options.restitution)
-    link.shapes = [moved(surfaced, rotation, origin)]
+    link.shapes = [shape.moved(pose_inverse(pose(rotation, origin))) for shape in shapes]
 
 
 def _height(anatomy: Anatomy | None, capsules: dict[int, Capsule]) -> float:
@@ -215,8 +258,8 @@ def _lowest(character: Character, source: Source) -> float:
     """The lowest point [m] of the colliders in the start pose."""
     poses = character.link_poses(source)[0]
     lowest = np.inf
-    for pose, link in zip(poses, character.links, strict=True):
+    for placed, link in zip(poses, character.links, strict=True):
         for shape in link.shapes:
-            ends = np.array([shape.start, shape.end]) @ pose[:3, :3].T + pose[:3, 3]
-            lowest = min(lowest, float(ends[:, 2].min()) - shape.radius)
+            points, radii = balls(shape.moved(placed))
+            lowest = min(lowest, float((points[:, 2] - radii).min()))
     return lowest

@@ -2,7 +2,7 @@
 
 import bpy
 
-from . import stage, take
+from . import stage, surface, take
 from .anatomy import recognise
 from .rig import ConversionError, read_rig
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
@@ -188,21 +188,57 @@ class ARMATURE_DYNAMICS_OT_restore_source(_OnTake, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class ARMATURE_DYNAMICS_OT_set_role(OnArmature, bpy.types.Operator):
-    """Give the selected bones the role of the active one"""
-
-    bl_idname = "armature_dynamics.set_role"
-    bl_label = "Copy Role to Selected Bones"
+class _OntoSelectedBones(OnArmature):
+    settings: tuple[str, ...]
 
     def execute(self, context):
-        active = context.active_pose_bone
+        active = context.active_pose_bone.armature_dynamics
         for bone in context.selected_pose_bones or ():
-            bone.armature_dynamics.role = active.armature_dynamics.role
+            for name in self.settings:
+                setattr(bone.armature_dynamics, name, getattr(active, name))
         return {"FINISHED"}
 
     @classmethod
     def poll(cls, context):
         return super().poll(context) and context.active_pose_bone is not None
+
+
+class ARMATURE_DYNAMICS_OT_set_role(_OntoSelectedBones, bpy.types.Operator):
+    """Give the selected bones the role of the active one"""
+
+    bl_idname = "armature_dynamics.set_role"
+    bl_label = "Copy Role to Selected Bones"
+    settings = ("role",)
+
+
+class ARMATURE_DYNAMICS_OT_copy_collision(_OntoSelectedBones, bpy.types.Operator):
+    """Give the selected bones the shape, surface and collision groups of the active one"""
+
+    bl_idname = "armature_dynamics.copy_collision"
+    bl_label = "Copy Collision to Selected Bones"
+    settings = ("shape", "shape_length", "shape_thickness", "use_surface", *surface.VALUES, "use_layers", "layers")
+
+
+class ARMATURE_DYNAMICS_OT_set_surface(bpy.types.Operator):
+    """Take the values of this material"""
+
+    bl_idname = "armature_dynamics.set_surface"
+    bl_label = "Surface"
+    bl_options = {"REGISTER", "UNDO", "INTERNAL"}
+
+    material: bpy.props.StringProperty(name="Material", description="Which of the materials", options={"HIDDEN"})
+
+    @classmethod
+    def description(cls, context, properties):
+        return surface.materials().get(properties.material, "")
+
+    def execute(self, context):
+        # the menu's panel says whose surface it is
+        settings = getattr(context, "armature_dynamics_surface", None)
+        if settings is None or self.material not in surface.materials():
+            return {"CANCELLED"}
+        surface.become(settings, self.material)
+        return {"FINISHED"}
 
 
 CLASSES = (
@@ -213,4 +249,6 @@ CLASSES = (
     ARMATURE_DYNAMICS_OT_discard,
     ARMATURE_DYNAMICS_OT_restore_source,
     ARMATURE_DYNAMICS_OT_set_role,
+    ARMATURE_DYNAMICS_OT_copy_collision,
+    ARMATURE_DYNAMICS_OT_set_surface,
 )

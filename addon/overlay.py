@@ -1,7 +1,11 @@
-"""Draws the connections of selected armatures in the 3D view, as dashed lines."""
+"""Draws in the 3D view what selected armatures are connected to, what collides, and where they touched."""
 
 import bpy
 import numpy as np
+
+from . import stage, take, touches, wires
+from .convert import rest_shapes
+from .rig import ConversionError, read_rig, rigid
 
 DASHES = 9
 """Dashes of a line, whatever its length."""
@@ -11,6 +15,12 @@ CROSS = 0.12
 
 HOLDS, OPEN = (1.0, 0.55, 0.1, 1.0), (0.6, 0.6, 0.6, 0.7)
 """Colours of connections that are enabled, or not, at the current frame."""
+
+SHAPE, POINT, FORCE = (0.1, 0.8, 0.75, 0.8), (1.0, 0.9, 0.2, 1.0), (1.0, 0.25, 0.2, 1.0)
+"""Colours of shapes, contacts and forces."""
+
+POINT_SIZE = 6.0
+"""[pixels]"""
 
 _handlers: list = []
 
@@ -24,6 +34,8 @@ def register() -> None:
 def unregister() -> None:
     while _handlers:
         bpy.types.SpaceView3D.draw_handler_remove(_handlers.pop(), "WINDOW")
+    wires.forget_all()
+    touches.forget_all()
 
 
 def _draw() -> None:
@@ -37,12 +49,65 @@ def _draw() -> None:
     shader = gpu.shader.from_builtin("UNIFORM_COLOR")
     shader.bind()
     gpu.state.depth_test_set("NONE")
+    gpu.state.blend_set("ALPHA")
+    gpu.state.point_size_set(POINT_SIZE)
     for armature in shown:
         if armature and armature.type == "ARMATURE" and armature.armature_dynamics.enabled:
-            for connection in armature.armature_dynamics.connections:
-                points = segments(armature, connection)
-                shader.uniform_float("color", HOLDS if connection.enabled else OPEN)
-                batch_for_shader(shader, "LINES", {"pos": points}).draw(shader)
+            for kind, color, points in figures(armature, context.scene.frame_current):
+                if len(points):
+                    shader.uniform_float("color", color)
+                    batch_for_shader(shader, kind, {"pos": points}).draw(shader)
+    gpu.state.point_size_set(1.0)
+    gpu.state.blend_set("NONE")
+
+
+def figures(armature, frame: int) -> list[tuple]:
+    """All that is drawn of an armature: LINES (ends in pairs) or POINTS, their color, and places in the world."""
+    settings = armature.armature_dynamics
+    drawn = []
+    for connection in settings.connections:
+        drawn.append(("LINES", HOLDS if connection.enabled else OPEN, segments(armature, connection)))
+    if settings.show_shapes:
+        drawn.append(("LINES", SHAPE, shape_lines(armature)))
+    met = touches.kept(armature) if settings.show_contacts and settings.state != stage.SOURCE else None
+    if met:
+        points, arrows = met.at(frame)
+        drawn += [("LINES", FORCE, arrows), ("POINTS", POINT, points)]
+    return drawn
+
+
+def shape_lines(armature) -> np.ndarray:
+    """Ends in pairs (2k, 3) of the lines that show what collides, in the pose of now. The shapes are prepared again
+    when their settings or the armature's scale were changed."""
+    none = np.empty((0, 3), dtype=np.float32)
+    if armature.mode == "EDIT":
+        return none
+    world = np.array(armature.matrix_world)
+    looks = _looks(armature, world)
+    known = wires.known(armature, looks) or _prepared(armature, looks)
+    if not known.names:
+        return none
+    poses = np.array([armature.pose.bones[name].matrix for name in known.names])
+    return known.at(rigid(world @ poses)).astype(np.float32)
+
+
+def _looks(armature, world: np.ndarray) -> tuple:
+    """All that shapes depend on and animators change: cheap to read, for every drawing."""
+    bones = [
+        (bone.name, own.role, own.shape, own.shape_length, own.shape_thickness)
+        for bone in armature.pose.bones
+        for own in (bone.armature_dynamics,)
+    ]
+    return round(float(np.linalg.norm(world[:3, 0])), 6), tuple(bones)
+
+
+def _prepared(armature, looks: tuple) -> wires.Wires:
+    try:
+        rig = read_rig(armature)
+        shapes = rest_shapes(armature, rig, take.roles(armature), take.options(armature))
+    except ConversionError:  # said when it is simulated
+        return wires.remember(armature, looks, {}, {})
+    return wires.remember(armature, looks, shapes, {name: rig.rest[rig.index[name]] for name in shapes})
 
 
 def segments(armature, connection) -> list[tuple]:

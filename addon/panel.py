@@ -5,7 +5,9 @@ import textwrap
 import bpy
 
 from . import stage
-from .role import SIMULATED
+from .collider import NONE
+from .role import IGNORED, SIMULATED
+from .surface import VALUES, materials
 
 LETTER = 7.5
 """Width of a letter [pixels] that lines of text are broken for."""
@@ -52,6 +54,24 @@ class ARMATURE_DYNAMICS_PT_sidebar(bpy.types.Panel):
         layout.operator("armature_dynamics.remove", icon="X")
 
 
+def draw_surface(layout, settings) -> None:
+    """The values of a surface, and a menu of materials."""
+    column = layout.column()
+    column.context_pointer_set("armature_dynamics_surface", settings)
+    column.menu("ARMATURE_DYNAMICS_MT_surface")
+    for name in VALUES:
+        column.prop(settings, name)
+
+
+class ARMATURE_DYNAMICS_MT_surface(bpy.types.Menu):
+    bl_label = "Surface"
+    bl_description = "Take the values of a material"
+
+    def draw(self, context):
+        for name in materials():
+            self.layout.operator("armature_dynamics.set_surface", text=name.title()).material = name
+
+
 class SidebarPart:
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
@@ -71,8 +91,11 @@ class ARMATURE_DYNAMICS_PT_body(SidebarPart, bpy.types.Panel):
         layout = self.layout
         layout.use_property_split = True
         settings = context.object.armature_dynamics
-        for name in ("mass", "damping", "tone", "friction", "restitution"):
+        for name in ("mass", "damping", "tone"):
             layout.prop(settings, name)
+        draw_surface(layout, settings)
+        layout.prop(settings, "self_collision")
+        layout.prop(settings, "layers")
 
 
 class ARMATURE_DYNAMICS_PT_scene(SidebarPart, bpy.types.Panel):
@@ -87,8 +110,22 @@ class ARMATURE_DYNAMICS_PT_scene(SidebarPart, bpy.types.Panel):
         row.active = settings.use_ground
         row.prop(settings, "ground_height")
         layout.prop(settings, "scenery")
+        draw_surface(layout, settings.scenery_surface)
         layout.prop(settings, "substeps")
         layout.prop(settings, "mute_constraints")
+
+
+class ARMATURE_DYNAMICS_PT_display(SidebarPart, bpy.types.Panel):
+    bl_label = "Viewport Display"
+    bl_options = {"DEFAULT_CLOSED"}
+    bl_order = 2
+
+    def draw(self, context):
+        layout = self.layout
+        layout.use_property_split = True
+        settings = context.object.armature_dynamics
+        layout.prop(settings, "show_shapes")
+        layout.prop(settings, "show_contacts")
 
 
 class ARMATURE_DYNAMICS_PT_result(SidebarPart, bpy.types.Panel):
@@ -141,12 +178,32 @@ class ARMATURE_DYNAMICS_PT_bone(bpy.types.Panel):
         layout.operator("armature_dynamics.set_role", icon="PASTEDOWN")
         if bone.armature_dynamics.role == SIMULATED and any(not constraint.mute for constraint in bone.constraints):
             layout.label(text="Its constraints fight the keys: see Mute Constraints", icon="ERROR")
+        if bone.armature_dynamics.role != IGNORED:
+            _draw_collision(layout, bone.armature_dynamics)
+
+
+def _draw_collision(layout, own) -> None:
+    column = layout.column()
+    column.prop(own, "shape")
+    if own.shape == NONE:
+        return
+    column.prop(own, "shape_length")
+    column.prop(own, "shape_thickness")
+    layout.prop(own, "use_surface")
+    if own.use_surface:
+        draw_surface(layout, own)
+    layout.prop(own, "use_layers")
+    if own.use_layers:
+        layout.prop(own, "layers")
+    layout.operator("armature_dynamics.copy_collision", icon="PASTEDOWN")
 
 
 CLASSES = (
+    ARMATURE_DYNAMICS_MT_surface,
     ARMATURE_DYNAMICS_PT_sidebar,
     ARMATURE_DYNAMICS_PT_body,
     ARMATURE_DYNAMICS_PT_scene,
+    ARMATURE_DYNAMICS_PT_display,
     ARMATURE_DYNAMICS_PT_result,
     ARMATURE_DYNAMICS_PT_warnings,
     ARMATURE_DYNAMICS_PT_bone,

@@ -3,6 +3,7 @@
 import bpy
 from bpy.props import (
     BoolProperty,
+    BoolVectorProperty,
     CollectionProperty,
     EnumProperty,
     FloatProperty,
@@ -12,7 +13,9 @@ from bpy.props import (
     StringProperty,
 )
 
+from .collider import AUTO, BOX, CAPSULE, HULL, NONE, SPHERE, TAPERED
 from .role import ANIMATED, IGNORED, SIMULATED
+from .surface import LAYERS, SurfaceSettings
 
 STILL: set = set()
 """The options of a setting that cannot be animated."""
@@ -157,7 +160,11 @@ class ARMATURE_DYNAMICS_PG_partner(bpy.types.PropertyGroup):
     )
 
 
-class ARMATURE_DYNAMICS_PG_armature(bpy.types.PropertyGroup):
+class ARMATURE_DYNAMICS_PG_surface(SurfaceSettings, bpy.types.PropertyGroup):
+    """The surface of what has no settings of its own."""
+
+
+class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
     """Settings of one armature object."""
 
     enabled: BoolProperty(
@@ -197,19 +204,17 @@ class ARMATURE_DYNAMICS_PG_armature(bpy.types.PropertyGroup):
         min=0.0,
         soft_max=10.0,
     )
-    friction: FloatProperty(
-        name="Friction",
-        description="Coulomb's friction coefficient of the character's surface [no unit]",
-        default=0.6,
-        min=0.0,
-        soft_max=2.0,
+    self_collision: BoolProperty(
+        name="Self-Collision",
+        description="Whether the character's own bones collide with each other; neighbours never do",
+        default=True,
     )
-    restitution: FloatProperty(
-        name="Bounciness",
-        description="Part of the impact speed that comes back [0 to 1]",
-        default=0.0,
-        min=0.0,
-        max=1.0,
+    layers: BoolVectorProperty(
+        name="Collision Groups",
+        description="What has a group in common collides; the groups are those of Blender's rigid bodies",
+        size=LAYERS,
+        subtype="LAYER",
+        default=(True, *[False] * (LAYERS - 1)),
     )
     use_ground: BoolProperty(name="Ground", description="Land on a level ground", default=True)
     ground_height: FloatProperty(
@@ -220,11 +225,27 @@ class ARMATURE_DYNAMICS_PG_armature(bpy.types.PropertyGroup):
     scenery: PointerProperty(
         type=bpy.types.Collection,
         name="Scenery",
-        description="Meshes in this collection are obstacles, each as a box around it; passive rigid bodies always are",
+        description="Objects in this collection are obstacles, each as it is seen, also while it moves. Passive and "
+        "animated rigid bodies always are, with the shape, friction, bounciness and groups of their own",
+    )
+    scenery_surface: PointerProperty(
+        type=ARMATURE_DYNAMICS_PG_surface,
+        name="Scenery Surface",
+        description="The surface of the ground, and of scenery that is no rigid body",
     )
     mute_constraints: BoolProperty(
         name="Mute Constraints",
         description="Turn off constraints of simulated bones, which would fight the keys; Discard turns them on again",
+        default=False,
+    )
+    show_shapes: BoolProperty(
+        name="Collision Shapes",
+        description="Draw what collides for each bone while the armature is selected",
+        default=False,
+    )
+    show_contacts: BoolProperty(
+        name="Contacts",
+        description="Draw where the last simulation touched something, and the forces there, at the current frame",
         default=False,
     )
     connections: CollectionProperty(
@@ -262,7 +283,7 @@ class ARMATURE_DYNAMICS_PG_armature(bpy.types.PropertyGroup):
     warnings: StringProperty(name="Warnings", description="What the last simulation had to say, one warning a line")
 
 
-class ARMATURE_DYNAMICS_PG_bone(bpy.types.PropertyGroup):
+class ARMATURE_DYNAMICS_PG_bone(SurfaceSettings, bpy.types.PropertyGroup):
     """Settings of one pose bone."""
 
     role: EnumProperty(
@@ -274,6 +295,47 @@ class ARMATURE_DYNAMICS_PG_bone(bpy.types.PropertyGroup):
             (IGNORED, "Ignored", "It is carried along by the next bone upwards that is not ignored"),
         ),
         default=IGNORED,
+    )
+    shape: EnumProperty(
+        name="Shape",
+        description="What collides for this bone, and for the ignored bones that it carries",
+        items=(
+            (AUTO, "Automatic", "A capsule around the skin, or along the bone where there is none"),
+            (CAPSULE, "Capsule", "A round bar with round ends"),
+            (TAPERED, "Tapered Capsule", "As thick at both ends as the skin is there"),
+            (SPHERE, "Sphere", "A ball of the skin's mean size"),
+            (BOX, "Box", "The box along the skin's longest direction"),
+            (HULL, "Convex Hull", "The skin without its hollows, with 32 corners at most; a box where there is none"),
+            (NONE, "None", "Nothing: it passes through everything"),
+        ),
+        default=AUTO,
+    )
+    shape_length: FloatProperty(
+        name="Length",
+        description="How much longer the shape is than what it stands for [factor]",
+        default=1.0,
+        min=0.01,
+        soft_max=3.0,
+    )
+    shape_thickness: FloatProperty(
+        name="Thickness",
+        description="How much thicker the shape is than what it stands for [factor]",
+        default=1.0,
+        min=0.01,
+        soft_max=3.0,
+    )
+    use_surface: BoolProperty(
+        name="Own Surface", description="Whether the bone has another surface than its armature", default=False
+    )
+    use_layers: BoolProperty(
+        name="Own Groups", description="Whether the bone has other collision groups than its armature", default=False
+    )
+    layers: BoolVectorProperty(
+        name="Collision Groups",
+        description="What has a group in common collides; the groups are those of Blender's rigid bodies",
+        size=LAYERS,
+        subtype="LAYER",
+        default=(True, *[False] * (LAYERS - 1)),
     )
     source_mode: StringProperty(
         name="Source Mode", description="Rotation mode before physics; empty where nothing was recorded"
@@ -295,6 +357,7 @@ class ARMATURE_DYNAMICS_PG_bone(bpy.types.PropertyGroup):
 CLASSES = (
     ARMATURE_DYNAMICS_PG_connection,
     ARMATURE_DYNAMICS_PG_partner,
+    ARMATURE_DYNAMICS_PG_surface,
     ARMATURE_DYNAMICS_PG_armature,
     ARMATURE_DYNAMICS_PG_bone,
 )

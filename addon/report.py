@@ -27,6 +27,8 @@ PROMISED_HEIGHT = 2.0
 ROUNDINGS = 4
 """Places far from the origin are allowed so many roundings of Blender's single precision."""
 
+NAMED = 6
+"""Pairs that are named to people; the report has all."""
 
 HAPPENED = {
     "connect": "connected",
@@ -56,6 +58,12 @@ class Report:
     penetration_max_m: float
     limit_violation_max_deg: float
     energy_gain_max_J: float
+    contacts_max: int = 0
+    """Most contacts at a time."""
+    passing: list[tuple[str, str]] = field(default_factory=list)
+    """Pairs of bodies that overlap at the start, and are let through each other."""
+    scenery: dict[str, list[str]] = field(default_factory=dict)
+    """Names of the objects that were `taken` as scenery, and of those that were `ignored`."""
     connections: list[dict] = field(default_factory=list)
     warnings: list[RigWarning] = field(default_factory=list)
     ok: bool = True
@@ -76,10 +84,23 @@ class Report:
             f"Joints apart by {1e3 * self.joint_separation_max_m:.1e} mm",
             *([f"Connections apart by {1e3 * self.gap_m():.1e} mm"] if self.connections else []),
             f"Bake exact to {1e3 * self.bake_error_max_m:.1e} mm, {self.bake_error_max_deg:.1e}°",
+            *self.landing(),
             f"Sinks in by {1e3 * self.penetration_max_m:.2f} mm",
             f"Limits exceeded by {self.limit_violation_max_deg:.2f}°",
             f"Energy gained {self.energy_gain_max_J:.1e} J",
         ]
+
+    def landing(self) -> list[str]:
+        """What there was to touch, and how it was touched, as lines."""
+        taken, ignored = (len(self.scenery.get(name, ())) for name in ("taken", "ignored"))
+        lines = [f"Up to {self.contacts_max} contacts at a time"]
+        if taken or ignored:
+            lines.append(f"{taken} objects as scenery" + (f", {ignored} ignored" if ignored else ""))
+        if self.passing:
+            named = ", ".join(f"{one} and {other}" for one, other in self.passing[:NAMED])
+            more = len(self.passing) - NAMED
+            lines.append(f"Overlap at the start and pass: {named}" + (f", {more} pairs more" if more > 0 else ""))
+        return lines
 
     def gap_m(self) -> float:
         """How far any connection comes apart while it holds [m]."""
@@ -150,6 +171,7 @@ def measured(trajectory: Trajectory) -> dict:
         "penetration_max_m": float(trajectory.penetration.max()),
         "limit_violation_max_deg": float(np.degrees(trajectory.limit_violation.max())),
         "energy_gain_max_J": float(gained.max()),
+        "contacts_max": int(trajectory.contacts.max()),
         "blender": bpy.app.version_string,
     }
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import bpy
 import numpy as np
 
-from ..core import Motion, Simulation, SimulationError, compile_model
-from . import connection, scenery, stage
+from ..core import Motion, Simulation, SimulationError, Trajectory, compile_model
+from . import connection, scenery, stage, touches
 from .bake import CHANNELS, bake, bone_path
 from .cast import Actor, Cast, assemble
 from .connection import Grip
@@ -20,6 +20,7 @@ from .prop import sample_props
 from .report import Report, held, jams, measured
 from .rig import ConversionError, RigWarning, read_rig
 from .source import action_range, sample
+from .surface import layer_bits, surface_values
 
 DEFAULT_RANGE = (1, 120)
 
@@ -56,9 +57,10 @@ def take(armature) -> Iterator[tuple[str, float]]:
     try:
         for member in members:
             stage.play_source(member)
-        cast = yield from _cast(members, start, end)
+        cast, surroundings = yield from _cast(armature, members, start, end)
         grips, warnings = connection.connect(cast, start, end, frame_time())
         warnings[:0] = [warning for actor in cast.actors for warning in _warnings(cast, actor)]
+        warnings += surroundings.warnings
         simulation = _simulation(armature, cast, warnings)
         clock.append(time.perf_counter())
         frames = end - start + 1
@@ -96,6 +98,8 @@ def take(armature) -> Iterator[tuple[str, float]]:
         seconds={**seconds, "total": time.perf_counter() - clock[0]},
         joint_separation_max_m=fidelity.separation_m, bake_error_max_m=fidelity.error_m,
         bake_error_max_deg=fidelity.error_deg, connections=held(grips, loops, fidelity.gaps_m, simulation, start),
+        passing=[tuple(pair) for pair in getattr(simulation, "passing", ())],
+        scenery={"taken": [thing.name for thing in surroundings.shapes], "ignored": sorted(surroundings.ignored)},
         warnings=warnings, ok=len(trajectory) == frames, automatic=not settings.substeps, **measured(trajectory),
     )  # fmt: skip
     report.judge(
@@ -106,10 +110,19 @@ def take(armature) -> Iterator[tuple[str, float]]:
         driven=_is_driven(cast, grips),
         exact=[not grip.springy for grip in grips],
     )
+    for actor in cast.actors:
+        _keep_touches(actor, trajectory, start)
     for member in members:
         own = member.armature_dynamics
         own.summary, own.warnings = "\n".join(report.lines() + report.events()), "\n".join(report.news())
     return report
+
+
+def _keep_touches(actor: Actor, trajectory: Trajectory, start: int) -> None:
+    if getattr(trajectory, "touch_frame", None) is None:
+        return
+    weight = sum(link.mass for link in actor.character.links) * float(np.linalg.norm(gravity()))
+    touches.keep(actor.armature, actor.links, trajectory, start, weight, actor.character.height)
 
 
 def advance(steps: Iterator[tuple[str, float]], seconds: float) -> tuple[str, float]:
@@ -131,16 +144,22 @@ def _stage(name: str, steps: Iterator[float], part: int = 0, parts: int = 1):
         yield name, (part + progress) / parts
 
 
-def _cast(members: list, start: int, end: int):
-    """Samples the source animations and builds the characters, yielding progress; returns the Cast."""
-    actors, parts = [], len(members) + 1
+def _cast(armature, members: list, start: int, end: int):
+    """Samples the source animations, builds the characters and reads what they may land on, yielding progress; returns
+    the Cast and the Surroundings."""
+    actors, parts = [], len(members) + 2
     for i, armature in enumerate(members):
         source = yield from _stage("sample", sample(armature, read_rig(armature), start, end), i, parts)
         rig = read_rig(armature, source.at(start)[1])
         character = convert(armature, rig, source, roles(armature), options(armature))
         actors.append(Actor(armature, source, character))
-    props = yield from _stage("sample", sample_props(connection.props_of(members), start, end), parts - 1, parts)
-    return assemble(actors, props, connection.needed_links(members, start, end))
+    settings = armature.armature_dynamics
+    survey = scenery.survey(settings.scenery, members, start, end, surface_values(settings.scenery_surface))
+    surroundings = yield from _stage("sample", survey, parts - 2, parts)
+    sampling = sample_props(connection.props_of(members), surroundings.shapes, start, end)
+    props = yield from _stage("sample", sampling, parts - 1, parts)
+    surroundings.warnings += [scenery.deforms(prop.thing.name) for prop in props if prop.shape and not prop.rigid]
+    return assemble(actors, props, connection.needed_links(members, start, end)), surroundings
 
 
 def gravity() -> np.ndarray:
@@ -155,8 +174,9 @@ def options(armature) -> Options:
         mass=settings.mass,
         damping=settings.damping,
         tone=settings.tone,
-        friction=settings.friction,
-        restitution=settings.restitution,
+        **surface_values(settings),
+        layers=layer_bits(settings.layers),
+        family="" if settings.self_collision else armature.name_full,
         gravity=float(np.linalg.norm(gravity())),
     )
 
@@ -211,15 +231,15 @@ def _check_blending(armature) -> None:
 def _simulation(armature, cast: Cast, warnings: list[RigWarning]) -> Simulation:
     """The cast in the scene as the armature's settings have it; adds to `warnings`."""
     settings = armature.armature_dynamics
-    surroundings = scenery.boxes(settings.scenery, settings.friction, settings.restitution)
+    landing = list(cast.scenery)
     if settings.use_ground:
         lowest = min(actor.character.lowest for actor in cast.actors)
-        plane, news = scenery.ground(settings.ground_height, lowest, settings.friction, settings.restitution)
-        surroundings.append(plane)
+        plane, news = scenery.ground(settings.ground_height, lowest, surface_values(settings.scenery_surface))
+        landing.append(plane)
         warnings += news
     return Simulation(
         compile_model(cast.linkage),
-        scenery=surroundings,
+        scenery=landing,
         motion=Motion(cast.poses, frame_time()),
         frame_time=frame_time(),
         substeps=settings.substeps or None,

@@ -13,7 +13,7 @@ from rigs import chain
 KEYS = [
     "input", "armature", "blender", "bodies", "dofs", "frames", "substeps", "seconds", "ms_per_step",
     "joint_separation_max_m", "bake_error_max_m", "bake_error_max_deg", "penetration_max_m", "limit_violation_max_deg",
-    "energy_gain_max_J", "connections", "warnings", "ok",
+    "energy_gain_max_J", "contacts_max", "passing", "scenery", "connections", "warnings", "ok",
 ]  # fmt: skip
 
 

@@ -1,77 +1,193 @@
-"""What characters land on."""
+"""What characters land on: which objects are taken, and what moves."""
 
 import bpy
 import numpy as np
 import pytest
 from armature_dynamics.addon import scenery
-from armature_dynamics.addon.rig import ConversionError
+from armature_dynamics.core import Box, Mesh
 from rigs import chain, simulate, world_heads
-
-
-def cube(location=(0, 0, 0), scale=(1, 1, 1), rotation=(0, 0, 0), size=2.0):
-    bpy.ops.mesh.primitive_cube_add(size=size, location=location, rotation=rotation)
-    bpy.context.object.scale = scale
-    bpy.context.view_layer.update()
-    return bpy.context.object
-
-
-def test_a_mesh_is_the_box_around_it():
-    """Scale, rotation and an off-center mesh all count."""
-    thing = cube(location=(1, 2, 3), scale=(1, 2, 0.5), rotation=(0, 0, np.pi / 2))
-    for vertex in thing.data.vertices:
-        vertex.co.x += 1
-    bpy.context.view_layer.update()
-    collection = bpy.data.collections.new("Stage")
-    collection.objects.link(thing)
-    (box,) = scenery.boxes(collection, 0.7, 0.1)
-    assert np.allclose(box.center, (1, 3, 3), atol=1e-6)
-    assert np.allclose(np.abs(box.rotation) @ box.half, (2, 1, 0.5), atol=1e-6)
-    assert np.linalg.det(box.rotation) == pytest.approx(1)
-    assert (box.friction, box.restitution) == (0.7, 0.1)
+from staging import body, collected, cube, mesh_object, surveyed
 
 
 def test_a_character_lands_on_a_box_of_its_scenery():
     """The steps of a stair hold."""
     armature = chain(2, height=2.0)
     thing = cube(location=(0, 0, 0.5), scale=(2, 2, 0.5))
-    collection = bpy.data.collections.new("Stage")
-    bpy.context.scene.collection.children.link(collection)
-    collection.objects.link(thing)
-    report = simulate(armature, end=48, scenery=collection, use_ground=False)
+    report = simulate(armature, end=48, scenery=collected(thing), use_ground=False)
     bpy.context.scene.frame_set(48)
     heights = [head[2] for head in world_heads(armature).values()]
     assert min(heights) > 1.0 and max(heights) < 1.2
     assert report.penetration_max_m < 0.01
+    assert report.scenery == {"taken": ["Cube"], "ignored": []} and report.contacts_max > 0
 
 
-def test_passive_rigid_bodies_are_scenery():
-    """A stage set up for Blender's own physics works as it is."""
-    thing = cube(location=(0, 0, 0.5))
-    bpy.context.view_layer.objects.active = thing
-    bpy.ops.rigidbody.world_add()
-    bpy.ops.rigidbody.object_add(type="PASSIVE")
-    thing.rigid_body.friction = 0.25
-    (box,) = scenery.boxes(None, 0.7, 0.0)
-    assert box.friction == pytest.approx(0.25)
+def test_passive_animated_and_switched_off_rigid_bodies_are_scenery():
+    """What Blender's physics does not move stands still for us too; what it moves is listed."""
+    things = [cube(location=(3 * i, 0, 0)) for i in range(4)]
+    body(things[0], "PASSIVE")
+    body(things[1], "ACTIVE").kinematic = True
+    body(things[2], "ACTIVE").enabled = False
+    body(things[3], "ACTIVE")
+    found = surveyed()
+    assert [thing.name for thing in found.shapes] == ["Cube", "Cube.001", "Cube.002"]
+    assert found.ignored == ["Cube.003"] and "Cube.003" in found.warnings[0].message
 
 
-def test_scenery_without_size_is_refused_by_name():
-    """One line that names the object."""
+def test_a_rigid_body_brings_its_surface_and_its_groups():
+    """A stage set up for Blender's own physics works as it is; its settings win over the panel's."""
     thing = cube()
-    thing.scale = (0, 1, 1)
-    bpy.context.view_layer.update()
+    rigid = body(thing, "PASSIVE", "BOX")
+    rigid.friction, rigid.restitution = 0.25, 0.75
+    rigid.collision_collections = [False, True, False, True] + 16 * [False]
+    (shape,) = surveyed(collected(thing), friction=0.9, rolling=0.01).shapes.values()
+    assert shape.friction == pytest.approx(0.25) and shape.restitution == pytest.approx(0.75)
+    assert shape.layers == 0b1010
+    assert shape.rolling == 0.01, "Blender has none of its own"
+
+
+def test_objects_of_the_collection_have_the_surface_of_the_panel():
+    """Ice is ice without setting up a rigid body."""
+    (shape,) = surveyed(collected(cube()), friction=0.03, torsion=0.002).shapes.values()
+    assert (shape.friction, shape.torsion, shape.layers) == (0.03, 0.002, 1)
+
+
+@pytest.mark.parametrize("how", ["excluded", "disabled collection", "nested in one", "disabled object"])
+def test_hidden_scenery_is_ignored_and_listed(how):
+    """What the view layer does not evaluate cannot be landed on, and somebody will wonder why."""
+    thing, seen = cube(), cube(location=(4, 0, 0))
     collection = bpy.data.collections.new("Stage")
-    collection.objects.link(thing)
-    with pytest.raises(ConversionError, match="'Cube'"):
-        scenery.boxes(collection, 0.7, 0.0)
+    inner = bpy.data.collections.new("Inner")
+    bpy.context.scene.collection.children.link(collection)
+    collection.children.link(inner)
+    for moved in (thing, seen):
+        bpy.context.scene.collection.objects.unlink(moved)
+    inner.objects.link(thing)
+    bpy.context.scene.collection.objects.link(seen)
+    collection.objects.link(seen)
+    if how == "excluded":
+        bpy.context.view_layer.layer_collection.children["Stage"].exclude = True
+    elif how == "disabled object":
+        thing.hide_viewport = True
+    else:
+        (inner if how == "disabled collection" else collection).hide_viewport = True
+    found = surveyed(collection)
+    assert found.ignored == ["Cube"]
+    assert [warning.code for warning in found.warnings] == ["scenery_ignored"]
+    assert "hidden" in found.warnings[0].message and "'Cube'" in found.warnings[0].message
+    assert list(found.shapes) == [seen], "it is in a collection that is shown too"
+
+
+def test_the_eye_in_the_outliner_hides_nothing_from_physics():
+    """Blender's rigid bodies do not mind it either, and a take must not depend on a look."""
+    thing = cube()
+    thing.modifiers.new("Subdivision", "SUBSURF").levels = 1
+    before = surveyed(collected(thing)).shapes[thing]
+    thing.hide_set(True)
+    after = surveyed(collected(thing)).shapes[thing]
+    assert np.array_equal(before.vertices, after.vertices) and len(after.vertices) == 26
+
+
+def test_what_has_no_surface_is_ignored_and_listed():
+    """Lights and empties are in every stage; a flat scale or an empty mesh is said in one line."""
+    lamp = bpy.data.objects.new("Lamp", bpy.data.lights.new("Lamp", "POINT"))
+    empty = bpy.data.objects.new("Empty", None)
+    bare, flat = mesh_object("Bare", [], []), cube()
+    edges = mesh_object("Edges", [(0, 0, 0), (1, 0, 0)], [])
+    flat.scale = (0, 1, 1)
+    for thing in (lamp, empty):
+        bpy.context.collection.objects.link(thing)
+    found = surveyed(collected(lamp, empty, bare, flat, edges))
+    assert not found.shapes and sorted(found.ignored) == ["Bare", "Cube", "Edges", "Empty", "Lamp"]
+    lines = [warning.message for warning in found.warnings]
+    assert any("no surface" in line and "'Empty', 'Lamp'" in line for line in lines)
+    assert any("no mesh" in line and "'Bare'" in line for line in lines)
+    assert any("scale is zero" in line and "'Cube'" in line for line in lines)
+    assert any("no faces" in line and "'Edges'" in line for line in lines)
+
+
+def test_the_characters_own_meshes_are_no_scenery():
+    """A character must not be pushed out of its own skin, or off what it holds."""
+    armature = chain(2)
+    skin, sword = cube(), cube()
+    skin.modifiers.new("Armature", "ARMATURE").object = armature
+    sword.parent, sword.parent_type, sword.parent_bone = armature, "BONE", "bone1"
+    found = surveyed(collected(skin, sword, armature), members=[armature])
+    assert not found.shapes and not found.warnings
+
+
+def test_an_object_that_moves_becomes_a_keyed_link():
+    """A platform carries what lies on it: its surface has the velocity of its animation."""
+    lift = cube(location=(0, 0, 1), scale=(-2, 1, 0.1))
+    for frame, height in ((1, 1.0), (25, 2.0)):
+        lift.location.z = height
+        lift.keyframe_insert("location", frame=frame)
+    armature = chain(2, height=1.3)
+    report = simulate(armature, end=25, scenery=collected(lift), use_ground=False)
+    bpy.context.scene.frame_set(25)
+    heights = [head[2] for head in world_heads(armature).values()]
+    assert min(heights) > 2.09, "it has been lifted with the platform"
+    assert report.penetration_max_m < 0.01 and report.bodies == 2
+
+
+def test_what_deforms_is_taken_as_it_is_at_the_start():
+    """Meshes that bend are no rigid bodies: it is said, once for each."""
+    thing = cube()
+    thing.shape_key_add(name="Basis")
+    key = thing.shape_key_add(name="Wide")
+    key.data[0].co.x -= 1.0
+    for frame, value in ((1, 0.0), (10, 1.0)):
+        key.value = value
+        key.keyframe_insert("value", frame=frame)
+    growing = cube()
+    for frame, scale in ((1, 1.0), (10, 2.0)):
+        growing.scale = (scale, scale, scale)
+        growing.keyframe_insert("scale", frame=frame)
+    armature = chain(2, height=5.0)
+    report = simulate(armature, end=10, scenery=collected(thing, growing))
+    deforms = [warning.message for warning in report.warnings if warning.code == "scenery_deforms"]
+    assert len(deforms) == 2 and "'Cube'" in deforms[0] and "'Cube.001'" in deforms[1]
+
+
+def test_the_playhead_changes_nothing():
+    """A take is the same from wherever it is started (field case 6), also with scenery that moves and bends."""
+    lift = cube(location=(0, 0, 1), scale=(2, 1, 0.1))
+    lift.modifiers.new("Bend", "SIMPLE_DEFORM").deform_method = "TAPER"
+    lift.modifiers["Bend"].driver_add("factor").driver.expression = "frame / 100"
+    for frame, height, disabled in ((1, 1.0, False), (25, 2.0, True)):
+        lift.location.z, lift.hide_viewport = height, disabled
+        lift.keyframe_insert("location", frame=frame)
+        lift.keyframe_insert("hide_viewport", frame=frame)
+    shapes = []
+    for frame in (1, 25):
+        bpy.context.scene.frame_set(frame)
+        found = surveyed(collected(lift), start=3, end=20)
+        assert bpy.context.scene.frame_current == frame
+        shapes.append(found.shapes[lift])
+    assert isinstance(shapes[0], Mesh)
+    assert np.array_equal(shapes[0].vertices, shapes[1].vertices)
 
 
 def test_the_ground_is_where_the_user_says_or_under_the_character():
     """A character that starts in the ground would be thrown out of it."""
-    plane, warnings = scenery.ground(0.0, 0.3, 0.6, 0.0)
+    surface = {"friction": 0.3, "rolling": 0.02}
+    plane, warnings = scenery.ground(0.0, 0.3, surface)
     assert plane.point[2] == 0.0 and not warnings
-    plane, warnings = scenery.ground(0.0, -0.4, 0.6, 0.0)
+    assert (plane.friction, plane.rolling) == (0.3, 0.02)
+    assert plane.layers & (1 << 19), "it meets every group"
+    plane, warnings = scenery.ground(0.0, -0.4, surface)
     assert plane.point[2] == pytest.approx(-0.4) and warnings[0].code == "ground_lowered"
+
+
+def test_a_compound_is_made_of_its_parts():
+    """Its parts have its surface, and it has no shape itself."""
+    whole, part = cube(), cube(location=(0, 0, 3))
+    part.parent = whole
+    rigid = body(whole, "PASSIVE", "COMPOUND")
+    rigid.friction = 0.125
+    body(part, "ACTIVE", "BOX").friction = 0.9
+    found = surveyed()
+    assert list(found.shapes) == [part] and isinstance(found.shapes[part], Box)
+    assert found.shapes[part].friction == pytest.approx(0.125) and not found.warnings
 
 
 def test_without_ground_and_gravity_a_body_floats():

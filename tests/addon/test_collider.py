@@ -1,0 +1,206 @@
+"""What collides for a bone: its shape, its size, its surface and its groups."""
+
+import bpy
+import numpy as np
+import pytest
+from armature_dynamics.addon import operators, overlay, surface, touches, wires
+from armature_dynamics.core import Box, Capsule, Hull, Sphere, TaperedCapsule
+from rigs import chain, character, make_rig
+
+SHAPES = {
+    "AUTO": Capsule, "CAPSULE": Capsule, "TAPERED": TaperedCapsule, "SPHERE": Sphere, "BOX": Box, "HULL": Hull,
+}  # fmt: skip
+
+
+def clothed(half=(0.2, 0.1, 0.05), taper=1.0):
+    """A bone of 1 m along x with a box of skin around its middle, narrower by `taper` at the bone's tail."""
+    armature = make_rig([("bone", (0, 0, 1), (1, 0, 1), None, False)])
+    grid = np.stack(np.meshgrid(*3 * [np.linspace(-1, 1, 9)]), axis=-1).reshape(-1, 3)
+    grid = grid[np.abs(grid).max(axis=1) == 1] * half
+    grid[:, 1:] *= 1 + (taper - 1) * (grid[:, :1] / half[0] + 1) / 2
+    mesh = bpy.data.meshes.new("Skin")
+    mesh.from_pydata([tuple(point) for point in np.add(grid, (0.5, 0, 1))], [], [])
+    skin = bpy.data.objects.new("Skin", mesh)
+    bpy.context.collection.objects.link(skin)
+    skin.parent, skin.parent_type = armature, "ARMATURE"
+    skin.vertex_groups.new(name="bone").add(range(len(grid)), 1.0, "REPLACE")
+    return armature
+
+
+def settings(armature, bone="bone"):
+    return armature.pose.bones[bone].armature_dynamics
+
+
+def shape_of(armature, bone="bone", **options):
+    person, _ = character(armature, **options)
+    (shape,) = person.linkage[bone].shapes
+    return shape
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("skinned", [True, False])
+def test_every_shape_can_be_had_with_and_without_skin(kind, skinned):
+    """Rigs without a mesh can be simulated too; a hull needs skin, and is a box without."""
+    armature = clothed() if skinned else chain(1, "Rig", length=1.0)
+    bone = "bone" if skinned else "bone0"
+    settings(armature, bone).shape = kind
+    expected = Box if kind == "HULL" and not skinned else SHAPES[kind]
+    assert type(shape_of(armature, bone)) is expected
+
+
+def test_shapes_are_as_large_as_the_skin():
+    """Half extents 20, 10 and 5 cm: what collides is what is seen."""
+    armature = clothed()
+    own = settings(armature)
+    own.shape = "BOX"
+    box = shape_of(armature)
+    assert np.allclose(box.half, (0.2, 0.1, 0.05), rtol=0.05)
+    own.shape = "HULL"
+    hull = shape_of(armature)
+    assert np.allclose(np.sort(np.ptp(hull.vertices, axis=0)), (0.1, 0.2, 0.4), rtol=1e-4)
+    assert len(hull.vertices) == 8
+    own.shape = "SPHERE"
+    assert shape_of(armature).radius == pytest.approx((0.2 + 0.1 + 0.05) / 3, rel=0.05)
+    # the link's y axis is along the bone, whose head is at its origin
+    assert shape_of(armature).center == pytest.approx((0, 0.5, 0), abs=1e-5)
+
+
+def test_a_tapered_capsule_is_thick_where_the_skin_is():
+    """A forearm is thinner at the wrist, which is at the bone's tail."""
+    armature = clothed(taper=0.5)
+    settings(armature).shape = "TAPERED"
+    shape = shape_of(armature)
+    assert np.linalg.norm(shape.start) < np.linalg.norm(shape.end), "it starts at the head"
+    assert shape.end_radius < 0.8 * shape.radius
+
+
+def test_size_factors_stretch_along_and_across():
+    """Clothes that are not meant to count, or a coat that is."""
+    armature = clothed()
+    own = settings(armature)
+    own.shape, own.shape_length, own.shape_thickness = "BOX", 2.0, 0.5
+    assert np.allclose(shape_of(armature).half, (0.4, 0.05, 0.025), rtol=0.05)
+    own.shape = "HULL"
+    assert np.allclose(np.sort(np.ptp(shape_of(armature).vertices, axis=0)), (0.05, 0.1, 0.8), rtol=1e-4)
+    own.shape, own.shape_length, own.shape_thickness = "AUTO", 1.0, 2.0
+    assert shape_of(armature).radius == pytest.approx(0.15, rel=0.05)
+
+
+def test_no_shape_means_no_contact_but_keeps_the_mass():
+    """Hair and cloth bones may pass through everything."""
+    armature = chain(2)
+    before = character(armature)[0].linkage["bone1"].mass
+    settings(armature, "bone1").shape = "NONE"
+    link = character(armature)[0].linkage["bone1"]
+    assert link.shapes == [] and link.mass == before
+
+
+def test_bones_have_their_armatures_surface_or_their_own():
+    """Rubber soles under a body that slides."""
+    armature = chain(2)
+    own = settings(armature, "bone1")
+    own.use_surface, own.friction, own.restitution, own.rolling = True, 1.25, 0.5, 0.125
+    own.use_layers, own.layers = True, [False, True] + 18 * [False]
+    person, _ = character(armature, friction=0.25, torsion=0.5, layers=5, family="Rig")
+    first, second = (person.linkage[name].shapes[0] for name in ("bone0", "bone1"))
+    assert (first.friction, first.torsion, first.layers, first.family) == (0.25, 0.5, 5, "Rig")
+    assert (second.friction, second.restitution, second.rolling, second.torsion) == (1.25, 0.5, 0.125, 0.0)
+    assert (second.layers, second.family) == (2, "Rig")
+
+
+def test_without_self_collision_a_character_is_one_family():
+    """Members of a family do not meet; two characters are two families."""
+    from armature_dynamics.addon import take
+
+    left, right = chain(2, "Left"), chain(2, "Right")
+    for armature in (left, right):
+        operators.make_dynamic(armature)
+        assert take.options(armature).family == ""
+        armature.armature_dynamics.self_collision = False
+    assert take.options(left).family != take.options(right).family
+    left.armature_dynamics.layers = [True, False, True] + 17 * [False]
+    assert take.options(left).layers == 0b101
+
+
+def test_collision_settings_are_copied_to_selected_bones():
+    """Twenty bones are not set one by one."""
+    armature = chain(3)
+    operators.make_dynamic(armature)
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.pose.select_all(action="SELECT")
+    armature.data.bones.active = armature.data.bones["bone1"]
+    own = settings(armature, "bone1")
+    own.shape, own.shape_thickness, own.use_layers = "BOX", 1.5, True
+    own.layers = [False, True] + 18 * [False]
+    assert bpy.ops.armature_dynamics.copy_collision() == {"FINISHED"}
+    for name in ("bone0", "bone2"):
+        other = settings(armature, name)
+        assert (other.shape, other.shape_thickness, list(other.layers)[:3]) == ("BOX", 1.5, [False, True, False])
+
+
+def test_materials_are_known_and_usable():
+    """A click on Ice must make things slippery, and every material must be a possible surface."""
+    armature = chain(1)
+    own = armature.armature_dynamics
+    assert {"wood", "ice", "rubber", "mud", "concrete", "metal", "carpet", "grass", "sand"} <= set(surface.materials())
+    for name, about in surface.materials().items():
+        assert about
+        surface.become(own, name)
+        Sphere(np.zeros(3), 1.0, **surface.surface_values(own))
+        surface.become(own.scenery_surface, name)
+        assert own.scenery_surface.friction == own.friction
+    slippery, *_, sticky = sorted(surface.materials(), key=lambda name: (surface.become(own, name), own.friction)[1])
+    assert (slippery, sticky) == ("ice", "rubber")
+
+
+def test_wires_are_where_the_shapes_are():
+    """What is drawn must be what collides, in any pose, and follow its settings."""
+    armature = chain(2, height=1.0)
+    operators.make_dynamic(armature)
+    settings(armature, "bone0").shape = "BOX"
+    armature.location = (0, 0, 3)
+    armature.pose.bones["bone1"].rotation_mode = "XYZ"
+    armature.pose.bones["bone1"].rotation_euler.x = 1.0
+    bpy.context.view_layer.update()
+    person, source = character(armature)
+    poses = person.link_poses(source)[0]
+    box = person.linkage["bone0"].shapes[0].moved(poses[0])
+    capsule = person.linkage["bone1"].shapes[0].moved(poses[1])
+    lines = overlay.shape_lines(armature)
+    corners, rest = lines[:24], lines[24:]
+    inside = (corners - box.center) @ box.rotation
+    assert np.allclose(np.abs(inside), box.half, atol=1e-5)
+    along = np.clip((rest - capsule.start) @ (capsule.end - capsule.start) / 0.09, 0, 1)
+    apart = np.linalg.norm(rest - capsule.start - along[:, None] * (capsule.end - capsule.start), axis=1)
+    assert np.allclose(apart, capsule.radius, atol=1e-4)
+    settings(armature, "bone1").shape = "NONE"
+    assert len(overlay.shape_lines(armature)) == 24
+
+
+@pytest.mark.parametrize("radii", [(0.2, 0.1), (0.1, 0.25), (0.15, 0.15)])
+def test_wires_of_a_tapered_capsule_lie_on_it(radii):
+    """The lines between the two balls touch both."""
+    shape = TaperedCapsule(np.array([1.0, 0, 0]), np.array([1.0, 0.3, 0.4]), *radii)
+    lines = wires.lines_of(shape)
+    along = np.linspace(0, 1, 2001)
+    centers = shape.start + along[:, None] * (shape.end - shape.start)
+    sizes = radii[0] + along * (radii[1] - radii[0])
+    gaps = (np.linalg.norm(lines[:, None] - centers, axis=2) - sizes).min(axis=1)
+    assert len(lines) > 100 and np.abs(gaps).max() < 1e-5
+
+
+def test_contacts_are_drawn_at_their_frames():
+    """Forces are shown for the frame that is looked at, those of each character with it."""
+    from types import SimpleNamespace
+
+    armature = chain(2)
+    trajectory = SimpleNamespace(
+        touch_frame=np.array([2, 0, 2]), touch_link=np.array([3, 0, 4]), touch_other=np.array([5, 5, 5]),
+        touch_point=np.array([(1, 0, 0), (9, 9, 9), (2, 0, 0)], dtype=float),
+        touch_force=np.array([(0, 0, 100), (0, 0, 1), (0, 0, 50)], dtype=float),
+    )  # fmt: skip
+    touches.keep(armature, slice(3, 5), trajectory, 10, weight=100.0, height=2.0)
+    points, arrows = touches.kept(armature).at(12)
+    assert np.allclose(points, [(1, 0, 0), (2, 0, 0)])
+    assert np.allclose(arrows, [(1, 0, 0), (1, 0, 1), (2, 0, 0), (2, 0, 0.5)])
+    assert len(touches.kept(armature).at(10)[0]) == 0 and len(touches.kept(armature).at(13)[0]) == 0
