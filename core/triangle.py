@@ -50,7 +50,9 @@ def round_mesh(
         of_ends = _nearest_when_inside(of_ends, inside, owner, prepared.solid[triangle], sunk)
     outside = ~sunk.any(axis=1)[owner]
     pierced, end = _pierced(gauge, square)
-    of_edges = _of_edges(ends, radii, triangle, prepared, reach, gauge, axis, square, pierced & outside)
+    ridden = np.zeros(len(sunk), dtype=bool)
+    ridden[owner[pierced]] = True
+    of_edges = _of_edges(ends, radii, triangle, prepared, reach, gauge, axis, square, ridden[owner] & outside)
     parts = [of_ends, of_edges]
     if pierced.any():
         on_ridge = np.zeros(len(sunk), dtype=bool)
@@ -189,7 +191,7 @@ def _of_edges(
     """Touches of the axis between its ends with edges.
 
     Distance less radius is convex along the axis and along the edge, so what is least on the whole edge's line and lies
-    beyond a corner is least at that corner. Where a solid is `ridden` (p,), an axis passing through it below a ridge
+    beyond a corner is least at that corner. Where a solid is `ridden` (p,), the axis passing through it below a ridge
     with both ends outside, the distance is negative.
     """
     rows = (prepared.crest[triangle] & (square > TINY * TINY)[:, None]).reshape(-1).nonzero()[0]

@@ -1,5 +1,7 @@
 """Meshes are felt as the smooth surfaces they stand for: no edges inside a floor, no holes, no wrong sides."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -268,6 +270,40 @@ def test_capsule_below_a_ridge_is_lifted_over_it():
     assert found.normal[deepest] == pytest.approx(UP) and found.gap[deepest] == pytest.approx(-0.15)
 
 
+def ball(count=24):
+    """A closed ball of radius 1 with 2 count (2 count - 2) triangles, corners on the sphere."""
+    polar, turn = np.pi * np.arange(count + 1) / count, np.pi * np.arange(2 * count) / count
+    ring = np.stack((np.cos(turn), np.sin(turn), np.zeros(2 * count)), axis=1)
+    vertices = np.sin(polar)[:, None, None] * ring + np.cos(polar)[:, None, None] * UP
+    number = np.arange(vertices.size // 3).reshape(count + 1, 2 * count)
+    a, b, c, d = number[:-1], np.roll(number[:-1], -1, axis=1), number[1:], np.roll(number[1:], -1, axis=1)
+    faces = np.stack((np.stack((a, c, b), axis=2), np.stack((b, c, d), axis=2))).reshape(-1, 3)
+    return Mesh(vertices.reshape(-1, 3), faces)
+
+
+def test_gap_passes_smoothly_through_the_surface_of_a_ball():
+    """Penetration must not make a contact vanish or turn: the oracle is the sphere itself, 4 mm from its faces."""
+    prepared = PreparedMesh.of(ball())
+    assert prepared.solid.all() and prepared.flat == 96  # the triangles at the poles, half of each quad there
+    rng = np.random.default_rng(12)
+    away = rng.normal(size=(300, 3))
+    away /= np.linalg.norm(away, axis=1)[:, None]
+    aside = np.cross(away, (0.3, 0.5, 0.8))
+    aside *= 0.5 / np.linalg.norm(aside, axis=1)[:, None]
+    for height in (0.3, 0.01, 1e-7, 0.0, -1e-7, -0.01, -0.3):
+        found = touch(prepared, away * (1 + height), reach=0.1, wide=0.5)
+        assert np.array_equal(found.pair, np.arange(300))
+        assert np.abs(found.gap - (height - 0.25)).max() < 5e-3
+        assert np.einsum("ij,ij->i", found.normal, away).min() > 0.995
+    for height in (0.1, 0.06, 0.04, 0.01, -0.03):  # of the middle of an axis that is a tangent
+        middle = away * (1 + height)
+        found = touch(prepared, np.stack((middle - aside, middle + aside), axis=1), radius=0.05, reach=0.1)
+        deepest = np.full(300, np.inf)
+        np.minimum.at(deepest, found.pair, found.gap)
+        assert np.abs(deepest - (height - 0.05)).max() < 5e-3
+        assert np.einsum("ij,ij->i", found.normal, away[found.pair]).min() > 0.8
+
+
 def test_axis_end_inside_a_solid_leaves_through_the_nearest_face():
     """Depth is measured to the face it came through, and no other face of the solid pulls."""
     found = touch(Mesh(CUBE, CUBE_FACES), [(0.3, 0.1, 0.9), (0.9, 0.8, 0.3), (-0.2, -0.95, -0.9)], wide=2.0)
@@ -411,3 +447,14 @@ def test_order_of_candidates_does_not_matter():
     ]
     for a, b in zip(*results):
         assert np.allclose(a, b, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_million_triangles_are_prepared_in_seconds():
+    """Scanned scenery is common; what it costs must grow with its size only."""
+    scan = grid(710, lambda x, y: np.sin(x / 7) * np.cos(y / 9), step=0.1)
+    start = time.perf_counter()
+    prepared = PreparedMesh.of(scan)
+    tree = BoxTree(prepared.corners.min(axis=1), prepared.corners.max(axis=1))
+    assert time.perf_counter() - start < 20.0
+    assert len(prepared) == len(tree) == 1_008_200
