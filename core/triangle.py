@@ -14,6 +14,7 @@ INWARD = 0.3  # an end's ball that touches an edge further inward than this lies
 # What is found per touch: the row of its pair, the part of the axis (0 and 1 at the ends), the normal, the distance of
 # the axis there and its place.
 Found = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+NOTHING = np.empty(0, np.intp), np.empty(0), np.empty((0, 3)), np.empty(0), np.empty((0, 3))
 MIDDLE = 2  # kind of touch: 0 and 1 are the ends, 2 and 3 between them, nearer to the first or the second
 
 
@@ -195,6 +196,8 @@ def _of_edges(
     with both ends outside, the distance is negative.
     """
     rows = (prepared.crest[triangle] & (square > TINY * TINY)[:, None]).reshape(-1).nonzero()[0]
+    if not len(rows):
+        return NOTHING
     row = rows // 3
     edge = rows - 3 * row
     outside, along = gauge[row, :, edge], gauge[row, :, edge + 3]
@@ -222,6 +225,8 @@ def _of_edges(
     near &= apart < (np.maximum(reach[row], 0.0) + np.maximum(radii[row, 0], radii[row, 1])) ** 2
     near &= apart > TINY * TINY
     near = near.nonzero()[0]
+    if not len(near):
+        return NOTHING
     row, edge, share, held, distance = row[near], edge[near], share[near], held[near], np.sqrt(apart[near])
     number = triangle[row]
     feature, place = _feature(prepared, number, edge, held)
