@@ -27,7 +27,7 @@ def polytope_plane(vertices: np.ndarray, normal: np.ndarray, offset: np.ndarray,
     own = vertices - vertices[:, :1]
     away = (own * own).sum(axis=2)
     valid[:, 1:] &= away[:, 1:] > TINY * TINY
-    _keep_four(vertices, gap, valid, normal, SPREAD * np.sqrt(away.max(axis=1)))
+    keep_four(vertices, gap, valid, normal, SPREAD * np.sqrt(away.max(axis=1)))
     pair, corner = valid.nonzero()
     point = vertices[pair, corner]
     return Touches(pair, point, point, normal[pair], gap[pair, corner], corner)
@@ -63,7 +63,12 @@ def clip(
     turn = (up @ CROSS).reshape(-1, 3, 3)
     ring = np.arange(1, own.shape[1] + 1) % own.shape[1]
     along = cover.take(ring, axis=1) - cover
-    side_base, long_base = _sides((base.take(ring, axis=1) - base) @ turn)
+    around = base.take(ring, axis=1) - base
+    side_base, long_base = _sides(around @ turn)
+    # Sides of flat solids have two ends without a length; the side before such an end looks out of it.
+    ends = ~long_base & (chosen[0] != chosen[0].take(ring, axis=1))
+    if ends.any():
+        side_base = np.where(ends[:, :, None], _sides(around.take(ring - 2, axis=1))[0], side_base)
     side_cover, long_cover = _sides(-along @ turn)
     room = slack[:, None, None]
     # Sides a little out: corners that are flush with them are inside, whatever the rounding.
@@ -87,7 +92,7 @@ def clip(
     valid = np.concatenate((crosses, crosses & (leave < 1.0), inside), axis=1)
     least = np.where(valid, gap, np.inf).min(axis=1)
     valid &= (gap < reach[:, None]) & wanted[:, None]
-    _keep_four(points, gap, valid, up, SPREAD / SLACK * slack)
+    keep_four(points, gap, valid, up, SPREAD / SLACK * slack)
     pair, slot = valid.nonzero()
 
     # A place is named by a corner of one, or an edge of each, of A first: which face is the base does not matter.
@@ -105,7 +110,7 @@ def clip(
     return Touches(pair, point, point, up * np.where(flip, 1.0, -1.0)[:, None], gap, feature), least
 
 
-def _keep_four(points: np.ndarray, gap: np.ndarray, valid: np.ndarray, normal: np.ndarray, spread: np.ndarray) -> None:
+def keep_four(points: np.ndarray, gap: np.ndarray, valid: np.ndarray, normal: np.ndarray, spread: np.ndarray) -> None:
     """Clears `valid` (p, c) but for four points that keep the extent: the deepest, the farthest from it, the farthest
     from the line of both, the farthest outside of these three. The order of the points decides what is nearly equal."""
     many = (valid.sum(axis=1) > 4).nonzero()[0]

@@ -15,6 +15,7 @@ from .polytope import Polytopes
 
 DEEPER = 0.05  # overlapping, another axis must also be better by this part of the depth
 FAR = 1e9  # [m] farther than anything
+LEVEL = 0.99  # cosine of the angle between axes that are nearly the same
 LEAN = 0.02  # sine of the angle by which a normal may lean into a barred direction
 PARALLEL = 1e-10  # squared sine of the angle between edges below which their cross product is no axis
 TINY = 1e-9  # [m] nearer corners and edges have no direction between them
@@ -61,20 +62,28 @@ def polytope_polytope(
     face_a = np.where(on_b, _facing(a, normal_b), face_a)
     face_b = np.where(on_b, face_b, _facing(b, normal_a))
     wanted = ~apart & (np.maximum(by_face, by_edge) > -np.inf)
-    found, least = clip(a, b, face_a, face_b, on_b, slack, reach, wanted & ~on_edge)
+    # Where the edges' axis is nearly that of the face a box just rocks: it keeps all points that it will rest on.
+    level = ~on_edge
+    if not level.all():
+        across = _cross(a.of_edges()[1][rows, edge_a], b.of_edges()[1][rows, edge_b])
+        along = (across * np.where(on_b[:, None], -normal_b, normal_a)).sum(axis=1)
+        level |= along * toward[rows, edge_a, edge_b] > LEVEL
+    found, least = clip(a, b, face_a, face_b, on_b, slack, reach, wanted & level)
+    on_edge &= ~level | (least > by_edge + 2 * slack + DEEPER * np.clip(-by_edge, 0.0, FAR))
 
-    # The axis of a face is the true distance if a point over the face is as near; else something beside it is nearer.
-    beside = wanted & (on_edge | (least == np.inf) | ((by_face > 0) & (least > by_face + 2 * slack)))
+    # The best axis is the true distance if a point over the face is as near; else something beside it is nearer.
+    best = np.maximum(by_face, by_edge)
+    beside = wanted & (on_edge | (least == np.inf) | ((best > 0) & (least > best + 2 * slack)))
     if not beside.any():
         return found
     # Overlapping, the best axis has a point for certain, one that was preferred to it has not.
-    lost = beside & ~on_edge & (by_face <= 0) & (by_edge <= 0) & (steady > 0)
+    lost = beside & ~on_edge & (best <= 0) & (steady > 0)
     beside, lost = (beside & ~lost).nonzero()[0], lost.nonzero()[0]
     normal = np.where(on_b[:, None], normal_b, -normal_a)[beside]
-    edge_a, edge_b, by_face, by_edge = edge_a[beside], edge_b[beside], by_face[beside], by_edge[beside]
+    edge_a, edge_b, by_edge = edge_a[beside], edge_b[beside], by_edge[beside]
     near = _nearest(
         *(a.take(beside), b.take(beside), edge_a, edge_b, toward[beside, edge_a, edge_b], by_edge),
-        *(np.maximum(by_face, by_edge) > 0, normal, slack[beside], reach[beside]),
+        *(best[beside] > 0, normal, slack[beside], reach[beside]),
         None if barred is None else barred[beside],
     )
     parts = [found, near._replace(pair=beside[near.pair])]
@@ -161,8 +170,9 @@ def _nearest(
     cross &= by_edge > -np.inf
     point = start_a + np.clip(along, 0.0, long_a)[:, None] * along_a
     side = -toward[:, None] * axis
+    ends_a, ends_b = a.ends[rows, edge_a], named(*b.ends[rows, edge_b].T)
     # The other way round than where faces are cut: both may name the same edges.
-    ends_a, ends_b = named(*b.ends[rows, edge_b].T), named(*a.ends[rows, edge_a].T)
+    ends_a = ends_a.max(axis=1) << 8 | ends_a.min(axis=1)
     touch = Touches(rows, point, point, side, by_edge, ends_a << 16 | ends_b)
     keep = cross & (by_edge < reach)
     beside = (~cross & apart).nonzero()[0]
