@@ -139,11 +139,11 @@ def _find(name: str | None):
 
 
 def _leader(armatures: list):
-    """The armature whose connections join all the dynamic ones, so that there is nothing to choose; or None."""
+    """The armature with which all the dynamic ones are simulated, so that there is nothing to choose; or None."""
     dynamic = [armature for armature in armatures if armature.armature_dynamics.enabled]
     for armature in dynamic:
         targets = {link.target for _, link in connection.live(armature) if link.target_kind == "BONE"}
-        if targets - {None, armature}:
+        if targets - {None, armature} or armature.armature_dynamics.meets:
             return armature if set(connection.group(armature)) == set(dynamic) else None
     return None
 

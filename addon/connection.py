@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NoReturn
 
 import bpy
@@ -61,7 +62,8 @@ def live(armature) -> Iterator[tuple[int, object]]:
 
 
 def group(armature) -> list:
-    """The armatures that connections join to this one, itself first: they are simulated together.
+    """The armatures that are simulated together with this one, itself first: those that connections join, and where it
+    meets others, those that do too.
 
     Raises ConversionError for a connection that has not both its ends.
     """
@@ -72,6 +74,8 @@ def group(armature) -> list:
         for _, connection in live(owner)
         if connection.target_kind == "BONE" and connection.target
     ]
+    meeting = [owner for owner in bpy.context.scene.objects if owner.type == "ARMATURE" and _meets(owner)]
+    pairs += pairwise(meeting)
     members = [armature]
     for member in members:  # grows while it is walked
         for pair in pairs:
@@ -81,6 +85,11 @@ def group(armature) -> list:
         for _, connection in live(member):
             _check(member, connection, members)
     return members
+
+
+def _meets(armature) -> bool:
+    settings = armature.armature_dynamics
+    return settings.enabled and settings.meets and not is_hidden(armature)
 
 
 def props_of(members: list) -> list:

@@ -17,7 +17,7 @@ from .joint_range import hinge_angle, swing_twist, widened
 from .passive import add_passive
 from .preset import preset
 from .rig import ConversionError, Rig, RigWarning
-from .role import ANIMATED, SIMULATED, carriers, default_roles, hung, welded
+from .role import ANIMATED, IGNORED, carriers, default_roles, hung, welded
 from .skin import read_skin
 from .source import Source
 from .surface import layer_bits, surface_values
@@ -131,10 +131,9 @@ def _look(armature, rig: Rig, roles: list[str] | None) -> _Looks:
     skin = read_skin(armature, rig)
     anatomy = recognise(rig, skin)
     roles = roles or default_roles(rig, anatomy, skin)
-    if SIMULATED not in roles:
+    if set(roles) == {IGNORED}:
         raise ConversionError(
-            f"armature {rig.armature!r}: all its bones are ignored or animated; set the bones that "
-            "physics should move to Simulated"
+            f"armature {rig.armature!r}: all its bones are ignored; set the bones that physics should move to Simulated"
         )
     roles = hung(rig, roles)
     carrier = carriers(rig, roles)

@@ -89,12 +89,13 @@ class ARMATURE_DYNAMICS_PT_body(SidebarPart, bpy.types.Panel):
 
     def draw(self, context):
         layout = self.layout
-        layout.use_property_split = True
+        layout.use_property_split, layout.use_property_decorate = True, False
         settings = context.object.armature_dynamics
         for name in ("mass", "damping", "tone"):
             layout.prop(settings, name)
         draw_surface(layout, settings)
         layout.prop(settings, "self_collision")
+        layout.prop(settings, "meets")
         layout.prop(settings, "layers")
 
 
@@ -103,7 +104,7 @@ class ARMATURE_DYNAMICS_PT_scene(SidebarPart, bpy.types.Panel):
 
     def draw(self, context):
         layout = self.layout
-        layout.use_property_split = True
+        layout.use_property_split, layout.use_property_decorate = True, False
         settings = context.object.armature_dynamics
         layout.prop(settings, "use_ground")
         row = layout.row()
@@ -122,7 +123,7 @@ class ARMATURE_DYNAMICS_PT_display(SidebarPart, bpy.types.Panel):
 
     def draw(self, context):
         layout = self.layout
-        layout.use_property_split = True
+        layout.use_property_split, layout.use_property_decorate = True, False
         settings = context.object.armature_dynamics
         layout.prop(settings, "show_shapes")
         layout.prop(settings, "show_contacts")
@@ -170,7 +171,7 @@ class ARMATURE_DYNAMICS_PT_bone(bpy.types.Panel):
 
     def draw(self, context):
         layout = self.layout
-        layout.use_property_split = True
+        layout.use_property_split, layout.use_property_decorate = True, False
         bone = context.object.pose.bones.get(context.bone.name)
         if bone is None:
             return

@@ -209,6 +209,11 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         description="Whether the character's own bones collide with each other; neighbours never do",
         default=True,
     )
+    meets: BoolProperty(
+        name="Meet Other Characters",
+        description="Armatures that have this turned on are simulated together, and can touch and carry each other",
+        default=False,
+    )
     layers: BoolVectorProperty(
         name="Collision Groups",
         description="What has a group in common collides; the groups are those of Blender's rigid bodies",

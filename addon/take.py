@@ -15,6 +15,7 @@ from .bake import CHANNELS, bake, bone_path
 from .cast import Actor, Cast, assemble
 from .connection import Grip
 from .convert import Options, convert
+from .effector import read_fields
 from .fidelity import measure
 from .prop import sample_props
 from .report import Report, held, jams, measured
@@ -58,10 +59,11 @@ def take(armature) -> Iterator[tuple[str, float]]:
         for member in members:
             stage.play_source(member)
         cast, surroundings = yield from _cast(armature, members, start, end)
+        fields, news = yield from _stage("sample", read_fields(start, end, members))
         grips, warnings = connection.connect(cast, start, end, frame_time())
         warnings[:0] = [warning for actor in cast.actors for warning in _warnings(cast, actor)]
-        warnings += surroundings.warnings
-        simulation = _simulation(armature, cast, warnings)
+        warnings += surroundings.warnings + news
+        simulation = _simulation(armature, cast, fields, warnings)
         clock.append(time.perf_counter())
         frames = end - start + 1
         try:
@@ -107,7 +109,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
         length=max(float(actor.character.rig.extent.max()) for actor in cast.actors),
         weight=float(simulation.model.mass.sum()) * float(np.linalg.norm(gravity())),
         reach=fidelity.reach_m,
-        driven=_is_driven(cast, grips),
+        driven=bool(fields) or _is_driven(cast, grips),
         exact=[not grip.springy for grip in grips],
     )
     for actor in cast.actors:
@@ -153,6 +155,11 @@ def _cast(armature, members: list, start: int, end: int):
         rig = read_rig(armature, source.at(start)[1])
         character = convert(armature, rig, source, roles(armature), options(armature))
         actors.append(Actor(armature, source, character))
+    if all(link.keyed for actor in actors for link in actor.character.links):
+        raise ConversionError(
+            f"armature {armature.name!r}: all its bones are ignored or animated; set the bones that physics should "
+            "move to Simulated"
+        )
     settings = armature.armature_dynamics
     survey = scenery.survey(settings.scenery, members, start, end, surface_values(settings.scenery_surface))
     surroundings = yield from _stage("sample", survey, parts - 2, parts)
@@ -228,7 +235,7 @@ def _check_blending(armature) -> None:
         )
 
 
-def _simulation(armature, cast: Cast, warnings: list[RigWarning]) -> Simulation:
+def _simulation(armature, cast: Cast, fields: tuple, warnings: list[RigWarning]) -> Simulation:
     """The cast in the scene as the armature's settings have it; adds to `warnings`."""
     settings = armature.armature_dynamics
     landing = list(cast.scenery)
@@ -245,6 +252,7 @@ def _simulation(armature, cast: Cast, warnings: list[RigWarning]) -> Simulation:
         substeps=settings.substeps or None,
         gravity=gravity(),
         follow=_follows(cast),
+        **({"fields": fields} if fields else {}),
     )
 
 
