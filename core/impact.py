@@ -8,8 +8,7 @@ rises again until the law of restitution ends the impact.
 
 Sources: Stronge 1990, "Rigid body collisions with friction" (restitution of work, which alone of the three laws never
 creates energy); Mirtich 1996, "Impulse-based Dynamic Simulation of Rigid Body Systems", chapter 3 (collision
-integration); Bhatt and Koechling 1995, "Three-dimensional frictional rigid-body impact" (the flow of slip); Smith et
-al. 2012, "Reflections on simultaneous impact" (rounds over the contacts that approach).
+integration); Bhatt and Koechling 1995, "Three-dimensional frictional rigid-body impact" (the flow of slip).
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from __future__ import annotations
 from enum import Enum
 
 import numpy as np
-
-from .friction import energy, guard, solve
 
 TINY = 1e-300
 STAGES = tuple(
@@ -38,7 +35,7 @@ STRIDE = 0.7
 """Step of the slip's flow, in its own unit of time (that in which slip changes by about itself),"""
 STRIDES = 200
 """and the most of them."""
-STRAIGHT = 1e-5
+STRAIGHT = 1e-4
 """An impulse during which friction turns by less than this, weighed by its share of the whole, is taken at once."""
 STILL = 1e-9
 """Slip, as a share of the approach, that is none."""
@@ -46,16 +43,6 @@ FAR = 1e12
 """Longer than any impulse, in units of the approach."""
 BLOCKED = 1e-10
 """Normal compliance, as a share of that without friction, that is none: the contact is wedged."""
-TOGETHER = 0.5
-"""Approaching contacts that act on each other meet at once where their works of approach differ by less than this
-factor: a box that lands flat must not tumble;"""
-ROUNDS, FAINT = 32, 1e-4
-"""else one after another, the larger first. After so many rounds, or where the works of approach are less than this
-share of the first, all that still approach end up without bouncing;"""
-FINISHES = 4
-"""in so many attempts."""
-PASSES = 1e-10
-"""An approach, as a share of the fastest velocity of any contact, that is none."""
 
 
 class Law(Enum):
@@ -74,7 +61,7 @@ def collide(
 
     G (c, 3, 3) is the inverse inertia [1/kg] and u (c, 3) the velocity [m/s] along normal and tangents, before; only
     contacts that approach, u[:, 0] < 0, get an impulse. Where G keeps the slip on one line the answer is exact, else
-    its error is some 1e-5 of the whole.
+    its error is some 1e-5, at most 1e-4 of the whole.
     """
     p = np.zeros(u.shape)
     hit = np.flatnonzero((u[:, 0] < 0.0) & (G[:, 0, 0] > 0.0))
@@ -89,104 +76,6 @@ def collide(
     slip = (frame.transpose(0, 2, 1) @ (u / -u[:, :1])[:, :, None])[:, :, 0]
     impulse = _Impacts(scaled, slip, friction, restitution, law).run()
     p[hit] = (frame @ impulse[:, :, None])[:, :, 0] * (-u[:, 0] / G[:, 0, 0])[:, None]
-    return p
-
-
-def impacts(
-    G: np.ndarray,
-    u: np.ndarray,
-    friction: np.ndarray,
-    restitution: np.ndarray,
-    *,
-    active: np.ndarray | None = None,
-    law: Law = Law.WORK,
-) -> np.ndarray:
-    """Impulses (3 k,) [N s] of k contacts that act on each other, after which none approaches.
-
-    G (3 k, 3 k) and u (3 k,) have three rows per contact, normal and tangents; `active` (k,) tells which contacts may
-    get impulses, all by default. Contacts that approach get their own impact, those first whose work of approach is
-    the largest of all they act on, until none approaches. Where several of a like work act on each other they are
-    solved together: each leaves with its restitution times its approach, as far as that brings in no energy.
-    """
-    contacts = len(friction)
-    p, u = np.zeros(len(u)), u.copy()
-    compliance = G.diagonal()[::3]
-    able = compliance > 1e-12 * compliance.max(initial=TINY)
-    if active is not None:
-        able &= active
-    normal = u[::3]
-    limit = PASSES * np.abs(u).max(initial=0.0)
-    blocks = np.abs(G).reshape(contacts, 3, contacts, 3).max((1, 3))
-    size = np.sqrt(blocks.diagonal())
-    coupled = blocks > 1e-12 * size[:, None] * size
-    inverse = able / np.maximum(compliance, TINY)
-    first = np.zeros(contacts)
-    for _ in range(ROUNDS):
-        approach = np.minimum(normal, 0.0)
-        work = approach * approach * inverse * (approach < -limit)
-        first = np.maximum(first, work)
-        work[work < FAINT * (first * coupled).max(1)] = 0.0
-        if not work.any():
-            break
-        chosen = (work > 0.0) & (work >= TOGETHER * (work * coupled).max(1))
-        several = chosen & ((coupled & chosen).sum(1) > 1)
-        alone = np.flatnonzero(chosen & ~several)
-        groups = [(_apart, alone)] if len(alone) else []
-        if several.any():
-            groups += [(_together, group) for group in _islands(coupled, np.flatnonzero(several))]
-        for answer, at in groups:
-            rows = _rows(at)
-            part = answer(G[np.ix_(rows, rows)], u[rows], friction[at], restitution[at], law)
-            p[rows] += part
-            u += G[:, rows] @ part
-    return p + _finished(G, u, friction, coupled, able, limit)
-
-
-def _rows(contacts: np.ndarray) -> np.ndarray:
-    return (3 * contacts[:, None] + np.arange(3)).reshape(-1)
-
-
-def _islands(coupled: np.ndarray, contacts: np.ndarray) -> list[np.ndarray]:
-    """The `contacts` (m,) in groups that do not act on each other."""
-    near = coupled[np.ix_(contacts, contacts)]
-    first = np.arange(len(contacts))
-    while (lower := np.where(near, first, len(first)).min(1)).tolist() != first.tolist():
-        first = lower
-    return [contacts[first == number] for number in np.unique(first)]
-
-
-def _apart(G: np.ndarray, u: np.ndarray, friction: np.ndarray, restitution: np.ndarray, law: Law) -> np.ndarray:
-    """Impulses (3 c,) of contacts whose blocks of G are all that counts."""
-    c = np.arange(len(friction))
-    blocks = G.reshape(len(c), 3, len(c), 3)[c, :, c]
-    return collide(blocks, u.reshape(-1, 3), friction, restitution, law).reshape(-1)
-
-
-def _together(G: np.ndarray, u: np.ndarray, friction: np.ndarray, restitution: np.ndarray, _law: Law) -> np.ndarray:
-    """Impulses (3 c,) of contacts that meet at once."""
-    target = u.copy()
-    target[::3] *= 1.0 + restitution
-    p = solve(G, target, friction)[0]
-    if energy(G, u, p) > 0.0:
-        p = guard(G, u, p, solve(G, u, friction)[0])
-    return p
-
-
-def _finished(
-    G: np.ndarray, u: np.ndarray, friction: np.ndarray, coupled: np.ndarray, able: np.ndarray, limit: float
-) -> np.ndarray:
-    """Impulses (3 k,) that stop whatever still approaches, all at once and without bounce."""
-    p = np.zeros(len(u))
-    for at in _islands(coupled, np.flatnonzero(able)):
-        rows = _rows(at)
-        block, v = G[np.ix_(rows, rows)], u[rows]
-        for _ in range(FINISHES):
-            if v[::3].min() >= -limit:
-                break
-            part = solve(block, v, friction[at], tolerance=1e-12, sufficient=1e-10)[0]
-            part = guard(block, v, part, np.zeros(len(v)))
-            p[rows] += part
-            v = v + block @ part
     return p
 
 
