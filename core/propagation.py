@@ -15,9 +15,9 @@ TINY = 1e-300
 TOGETHER = 0.5
 """Approaching contacts that act on each other meet at once where their works of approach differ by less than this
 factor: a box that lands flat must not tumble;"""
-ROUNDS, FAINT = 32, 1e-4
-"""else one after another, the larger first. After so many rounds, or where the works of approach are less than this
-share of the first, all that still approach end up without bouncing;"""
+ROUNDS, FAINT = 8, 1e-4
+"""else one after another, the larger first. After so many rounds and one more per contact of an island, or where the
+works of approach are less than this share of the first, all that still approach end up without bouncing;"""
 FINISHES = False, False, True, True
 """in so many attempts, the last ones, which hardly ever take place, without friction."""
 PASSES = 1e-10
@@ -54,12 +54,13 @@ def impacts(
     size = np.sqrt(blocks.diagonal())
     coupled = (blocks > 1e-12 * size[:, None] * size) | np.eye(contacts, dtype=bool)
     inverse = able / np.maximum(compliance, TINY)
-    first = np.zeros(contacts)
-    for _ in range(ROUNDS):
+    first, island = np.zeros(contacts), _islands(coupled)
+    rounds = ROUNDS + np.bincount(island)[island]
+    for number in range(rounds.max()):
         approach = np.minimum(normal, 0.0)
         work = approach * approach * inverse * (approach < -limit)
         first = np.maximum(first, work)
-        work[work < FAINT * (first * coupled).max(1)] = 0.0
+        work[(work < FAINT * (first * coupled).max(1)) | (number >= rounds)] = 0.0
         if not work.any():
             break
         chosen = (work > 0.0) & (work >= TOGETHER * (work * coupled).max(1))
@@ -67,26 +68,31 @@ def impacts(
         alone = np.flatnonzero(chosen & ~several)
         groups = [(_apart, alone)] if len(alone) else []
         if several.any():
-            groups += [(_together, group) for group in _islands(coupled, np.flatnonzero(several))]
+            at = np.flatnonzero(several)
+            groups += [(_together, group) for group in _grouped(at, _islands(coupled[np.ix_(at, at)]))]
         for answer, at in groups:
             rows = _rows(at)
             part = answer(G[np.ix_(rows, rows)], u[rows], friction[at], restitution[at], law)
             p[rows] += part
             u += G[:, rows] @ part
-    return p + _finished(G, u, friction, coupled, able, limit)
+    return p + _finished(G, u, friction, np.where(able, island, contacts), limit)
 
 
 def _rows(contacts: np.ndarray) -> np.ndarray:
     return (3 * contacts[:, None] + np.arange(3)).reshape(-1)
 
 
-def _islands(coupled: np.ndarray, contacts: np.ndarray) -> list[np.ndarray]:
-    """The `contacts` (m,) in groups that do not act on each other."""
-    near = coupled[np.ix_(contacts, contacts)]
-    first = np.arange(len(contacts))
-    while (lower := np.where(near, first, len(first)).min(1, initial=len(first))).tolist() != first.tolist():
+def _islands(coupled: np.ndarray) -> np.ndarray:
+    """The first contact (m,) that each acts on, be it through others."""
+    first = np.arange(len(coupled))
+    while ((lower := np.where(coupled, first, len(first)).min(1)) < first).any():
         first = lower
-    return [contacts[first == number] for number in np.unique(first)]
+    return first
+
+
+def _grouped(contacts: np.ndarray, island: np.ndarray) -> list[np.ndarray]:
+    """The `contacts` (m,) of each island."""
+    return [contacts[island == number] for number in np.unique(island)]
 
 
 def _apart(G: np.ndarray, u: np.ndarray, friction: np.ndarray, restitution: np.ndarray, law: Law) -> np.ndarray:
@@ -106,12 +112,11 @@ def _together(G: np.ndarray, u: np.ndarray, friction: np.ndarray, restitution: n
     return p
 
 
-def _finished(
-    G: np.ndarray, u: np.ndarray, friction: np.ndarray, coupled: np.ndarray, able: np.ndarray, limit: float
-) -> np.ndarray:
+def _finished(G: np.ndarray, u: np.ndarray, friction: np.ndarray, island: np.ndarray, limit: float) -> np.ndarray:
     """Impulses (3 k,) that stop whatever still approaches, all at once and without bounce."""
     p = np.zeros(len(u))
-    for at in _islands(coupled, np.flatnonzero(able)):
+    able = np.flatnonzero(island < len(island))
+    for at in _grouped(able, island[able]):
         rows = _rows(at)
         block, v = G[np.ix_(rows, rows)], u[rows]
         for frictionless in FINISHES:

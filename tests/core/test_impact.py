@@ -8,13 +8,19 @@ import pytest
 from core.impact import Law, collide
 from core.propagation import impacts
 
-hypothesis = pytest.importorskip("hypothesis")
-given, settings, st = hypothesis.given, hypothesis.settings, hypothesis.strategies
+try:
+    from hypothesis import given, settings
+    from hypothesis import strategies as st
+except ImportError:
+    for_any_seed = pytest.mark.parametrize("seed", range(10))
+else:
+
+    def for_any_seed(test):
+        return settings(max_examples=60, deadline=None)(given(seed=st.integers(0, 2**32 - 1))(test))
+
 
 # rows normal, tangent, tangent: the slanted rod of reference-values.md
 ROD = np.array([[2.5, -1.5, 0.0], [-1.5, 2.5, 0.0], [0.0, 0.0, 1.0]])
-SEEDS = given(seed=st.integers(0, 2**32 - 1))
-MANY = settings(max_examples=60, deadline=None)
 
 
 def random_contacts(seed: int, count: int = 40):
@@ -101,8 +107,7 @@ def test_turning_slip_agrees_with_tiny_steps():
     assert np.arctan2(p[2], p[1]) - np.arctan2(-u[2], -u[1]) != pytest.approx(0.0, abs=0.02)
 
 
-@MANY
-@SEEDS
+@for_any_seed
 def test_no_impact_gains_energy_or_leaves_the_cone_or_approaches(seed):
     """What an animator sees as an explosion, as glue, and as sinking in."""
     G, u, friction, restitution = random_contacts(seed)
@@ -112,8 +117,7 @@ def test_no_impact_gains_energy_or_leaves_the_cone_or_approaches(seed):
     assert (after(G, u, p)[:, 0] >= -1e-9 * np.abs(u).max(1)).all()
 
 
-@MANY
-@SEEDS
+@for_any_seed
 def test_impact_without_restitution_ends_at_maximal_compression(seed):
     """Clay does not rebound."""
     G, u, friction, _ = random_contacts(seed)
@@ -121,8 +125,7 @@ def test_impact_without_restitution_ends_at_maximal_compression(seed):
     np.testing.assert_allclose(after(G, u, p)[:, 0] / np.abs(u).max(1), 0.0, atol=1e-5)
 
 
-@MANY
-@SEEDS
+@for_any_seed
 def test_elastic_impact_without_friction_keeps_energy(seed):
     """A superball on ice comes back as fast as it came."""
     G, u, friction, restitution = random_contacts(seed)
@@ -131,8 +134,7 @@ def test_elastic_impact_without_friction_keeps_energy(seed):
     np.testing.assert_allclose(after(G, u, p)[:, 0], -u[:, 0], rtol=1e-9)
 
 
-@MANY
-@SEEDS
+@for_any_seed
 def test_laws_agree_without_friction(seed):
     """Only friction tells the three definitions of restitution apart."""
     G, u, friction, restitution = random_contacts(seed)
@@ -141,8 +143,7 @@ def test_laws_agree_without_friction(seed):
         np.testing.assert_allclose(answer, answers[0], rtol=1e-9, atol=1e-12)
 
 
-@MANY
-@SEEDS
+@for_any_seed
 def test_frame_of_the_tangents_does_not_matter(seed):
     """The tangents are arbitrary: what a character does must not depend on them."""
     G, u, friction, restitution = random_contacts(seed)
@@ -157,8 +158,7 @@ def test_frame_of_the_tangents_does_not_matter(seed):
     assert (np.abs(there - here).max(1) <= 1e-6 * np.abs(here).max(1)).all()
 
 
-@MANY
-@SEEDS
+@for_any_seed
 def test_units_do_not_matter(seed):
     """A character of 1 g bounces like one of 1 t."""
     G, u, friction, restitution = random_contacts(seed)
@@ -218,8 +218,7 @@ def test_box_that_lands_flat_comes_off_flat(restitution):
     np.testing.assert_allclose(v + inverse @ J.T @ p, [0, 0, 0, 0, 0, 2.0 * restitution], atol=1e-5)
 
 
-@MANY
-@SEEDS
+@for_any_seed
 def test_several_impacts_gain_no_energy_and_leave_no_approach(seed):
     """A heap that hits the ground must calm down, and stay above it."""
     G, u, friction, restitution = random_body(seed)
@@ -230,8 +229,7 @@ def test_several_impacts_gain_no_energy_and_leave_no_approach(seed):
     assert (np.hypot(p[1::3], p[2::3]) <= friction * p[::3] * (1 + 1e-9) + 1e-15).all()
 
 
-@MANY
-@SEEDS
+@for_any_seed
 def test_bodies_that_do_not_touch_do_not_matter_to_each_other(seed):
     """Many characters at once, in any order, are each one alone."""
     first, second = random_body(seed, 3), random_body(seed + 1, 4)
