@@ -1,32 +1,49 @@
 """Impulses at contacts and limits: the velocity-level constraint problem with true Coulomb cones.
 
 The exact problem is not convex, so no single method is both fast and safe. Semismooth Newton on the Alart-Curnier
-function ends in two or three iterations when it starts near the solution, which a warm start gives; where it stalls,
-rounds of ADMM, which always comes close and is slow only at the end, bring it near. The best iterate is kept.
+function ends in two or three iterations when it starts near the solution, which a warm start gives. Redundant contacts
+leave its matrix singular; then it solves a sequence of proximal problems, each regular and drawn to the last one's
+solution. Where that stalls, rounds of ADMM, which always comes close and is slow only at the end, bring it near. The
+best iterate is kept.
 
 Sources: Alart and Curnier 1991, "A mixed formulation for frictional contact problems prone to Newton like solution
 methods"; Acary, Bremond and Huber 2018, "On solving contact problems with Coulomb friction: formulations and
-numerical comparisons"; for ADMM, Carpentier, Montaut and Le Lidec 2024, "From compliant to rigid contact simulation".
+numerical comparisons"; Rockafellar 1976, "Monotone operators and the proximal point algorithm"; for ADMM, Carpentier,
+Montaut and Le Lidec 2024, "From compliant to rigid contact simulation".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 TINY = 1e-300
-# Relative regularisation of Newton's matrix, never of the problem: redundant contacts make the matrix singular, but a
-# compliance in the problem would make resting bodies creep. It follows the residual (Fan and Yuan 2005), which keeps
-# convergence fast, and is boosted where a step fails, because then the null space carried it away.
-DAMPING_MIN, DAMPING_MAX, DAMPING_BOOST = 1e-4, 1e-2, 100.0
-NEWTON_ITERATIONS = 12
+# Weight of the proximal term, for rows of unit diagonal: at first the residual within bounds, less where a full step
+# does what Newton's should, more where active sets are hard to find. It draws to the last iterate, never to zero
+# impulses: a compliance in the problem would make resting bodies creep.
+DAMPING_MIN, DAMPING_START, DAMPING_MAX, DAMPING_FACTOR = 1e-4, 1e-3, 0.1, 10.0
+PROXIMAL_SHARE = 0.3
+"""The square of a proximal problem's residual that will do, as a share of that of the problem itself,"""
+PROXIMAL_ITERATIONS, PROXIMAL_HARD = 6, 3
+"""and so many iterations are spent on it at most; more than so many are a sign of too little damping."""
+NEWTON_ITERATIONS = 16
 # Rounds of ADMM between attempts of Newton: penalty in scaled units and iterations. A large penalty comes near soonest;
 # small ones let go of the contact states in which a large one is caught for long.
 ADMM_ROUNDS = (0.3, 20), (0.1, 20), (0.1, 40), (0.03, 40), (0.03, 80), (0.01, 80), (0.1, 160)
 RELAXATION = 1.6
 IMPATIENCE = 3.0  # growth of the sufficient residual from round to round
 BACKTRACK = 0.5 ** np.arange(1.0, 9.0)[:, None]
+
+
+class Moments(NamedTuple):
+    """Lengths [m] of r contacts that resist rolling and of s that resist spinning, and these contacts' numbers."""
+
+    rolling: np.ndarray = np.zeros(0)
+    rolling_owner: np.ndarray = np.zeros(0, np.intp)
+    torsion: np.ndarray = np.zeros(0)
+    torsion_owner: np.ndarray = np.zeros(0, np.intp)
 
 
 @dataclass(frozen=True)
@@ -45,6 +62,7 @@ def solve(
     *,
     equalities: int = 0,
     limits: int = 0,
+    moments: Moments | None = None,
     warm: np.ndarray | None = None,
     tolerance: float = 1e-8,
     sufficient: float = 1e-6,
@@ -56,23 +74,26 @@ def solve(
     - `equalities` bilateral rows: w = 0;
     - `limits` unilateral rows: 0 <= impulse, 0 <= w, and one of them is zero;
     - three rows (normal, tangent, tangent) per contact, with `friction` (contacts,): the normal row is unilateral and
-      the tangential impulse is within friction times the normal one and opposes w to the full while that is not zero.
+      the tangential impulse is within friction times the normal one and opposes w to the full while that is not zero;
+    - of `moments` two rows (about the tangents) for each that resists rolling, and then one (about the normal) for each
+      that resists spinning: likewise, within a length [m] times the normal impulse of the contact they belong to.
 
     `warm` (rows,) is a guess, as good as the last step's impulses. Newton's method aims at `tolerance`; where it slows
     down at a residual that is `sufficient` nothing else is tried: near rest some contacts are just about to open or to
     slip, and the last digits cost most. In the rounds after that, the residual that will do grows with the effort.
-    The impulses are within their cones whatever the residual.
+    The impulses are within their cones whatever the residual. So it stops at `tolerance`; at `sufficient` after a step
+    of Newton's that takes off less than two thirds of the residual, or after rounds of ADMM; and at the last round.
 
     The residual is the largest element of z - P(z - w), where P projects onto the cones at hand, with each row scaled
-    by the root of its diagonal in G (one for both tangents) and in units of the largest scaled u, so it is a share of
-    the fastest approach. Units are those of the rows: N s and m/s for contacts.
+    by the root of its diagonal in G (one for the two of a pair) and in units of the largest scaled u, so it is a share
+    of the fastest approach. Units are those of the rows: N s and m/s for contacts, N m s and rad/s for moments.
     """
-    if not equalities and _nothing_approaches(u, limits):
+    if not equalities and _nothing_approaches(u, limits, len(friction)):
         return np.zeros(len(u)), Outcome(0, 0.0, True)
-    problem = _Problem(G, u, friction, equalities, limits)
+    problem = _Problem(G, u, friction, equalities, limits, moments)
     if problem.speed == 0.0:
         return np.zeros(len(u)), Outcome(0, 0.0, True)
-    z = np.zeros(len(u)) if warm is None else problem.scaled(warm)
+    z = np.zeros(len(problem.u)) if warm is None else problem.scaled(warm)
     best, residual, iterations = problem.newton(z, tolerance, sufficient)
     z, force, enough = best, None, sufficient
     for penalty, rounds in ADMM_ROUNDS:
@@ -84,14 +105,14 @@ def solve(
         iterations += rounds + count
         if value < residual:
             best, residual = candidate, value
-    return problem.unscaled(problem.project(best)[0]), Outcome(
+    return problem.unscaled(problem.project(best)[0], len(u)), Outcome(
         iterations, residual, residual <= max(tolerance, sufficient)
     )
 
 
-def _nothing_approaches(u: np.ndarray, limits: int) -> bool:
+def _nothing_approaches(u: np.ndarray, limits: int, contacts: int) -> bool:
     """Whether no impulse at all is the solution, but for what rounding makes of zero [rad/s or m/s]."""
-    return u[:limits].min(initial=0.0) >= -TINY and u[limits::3].min(initial=0.0) >= -TINY
+    return u[:limits].min(initial=0.0) >= -TINY and u[limits : limits + 3 * contacts : 3].min(initial=0.0) >= -TINY
 
 
 def energy(G: np.ndarray, u_free: np.ndarray, impulses: np.ndarray) -> float:
@@ -123,20 +144,33 @@ def guard(G: np.ndarray, u_free: np.ndarray, impulses: np.ndarray, inelastic: np
 
 
 class _Problem:
-    """The problem with scaled rows (unit diagonal) in the order: scalar rows, normals, first tangents, second ones."""
+    """The problem with scaled rows (unit diagonal) in the order: scalar rows, normals, first rows of pairs, second.
 
-    def __init__(self, G: np.ndarray, u: np.ndarray, friction: np.ndarray, equalities: int, limits: int) -> None:
-        rows = len(u)
-        scalars = equalities + limits
-        contacts = (rows - scalars) // 3
+    A pair is what the normal impulse of its owner bounds: the tangents of a contact, its rolling moments, or its
+    torsion and a second row that nothing moves.
+    """
+
+    def __init__(
+        self,
+        G: np.ndarray,
+        u: np.ndarray,
+        friction: np.ndarray,
+        equalities: int,
+        limits: int,
+        moments: Moments | None,
+    ) -> None:
+        rows, contacts, scalars = len(u), len(friction), equalities + limits
+        end = scalars + 3 * contacts
         self.split = scalars + contacts
-        self.normals = slice(scalars, self.split)
+        self.owner = np.arange(scalars, self.split)
         self.order = np.arange(rows)
-        self.order[scalars:] = self.order[scalars:].reshape(contacts, 3).T.ravel()
+        self.order[scalars:end] = self.order[scalars:end].reshape(contacts, 3).T.ravel()
+        if moments is not None and rows > end:
+            G, u, friction = self._with(moments, G, u, friction, scalars)
 
         diagonal = G.diagonal()[self.order]
-        tangents = diagonal[self.split :].reshape(2, contacts)
-        tangents[:] = 0.5 * (tangents[0] + tangents[1])
+        pairs = diagonal[self.split :].reshape(2, -1)
+        pairs[:] = 0.5 * (pairs[0] + pairs[1])
         # Rows that no impulse can move, as those of a contact between a keyed link and the ground, drop out as zeros.
         self.root = np.sqrt(np.maximum(diagonal, 0.0))
         movable = diagonal > 1e-12 * diagonal.max(initial=TINY)
@@ -148,35 +182,52 @@ class _Problem:
         self.speed = float(np.abs(self.u).max(initial=0.0))
         self.scale = scale * self.speed
         self.u /= self.speed or 1.0
-        # The tangents' unit of impulse differs from the normal's, and friction with it.
-        normal, tangent = scale[self.normals], scale[self.split : self.split + contacts]
-        self.friction = friction * normal / np.maximum(tangent, np.maximum(1e-6 * normal, TINY))
+        # A pair's unit of impulse differs from its normal's, and friction with it.
+        normal, pair = scale[self.owner], scale[self.split : self.split + len(friction)]
+        self.friction = friction * normal / np.maximum(pair, np.maximum(1e-6 * normal, TINY))
         self.floor = np.zeros(self.split)
         self.floor[:equalities] = -np.inf
 
+    def _with(
+        self, moments: Moments, G: np.ndarray, u: np.ndarray, friction: np.ndarray, scalars: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """G, u and the coefficients of all pairs, when those of moments join the order."""
+        k, r, s = len(friction), len(moments.rolling), len(moments.torsion)
+        rows, end = len(u), scalars + 3 * k
+        rolls, spins = np.arange(end, end + 2 * r).reshape(r, 2).T, np.arange(rows - s, rows)
+        first, second = self.order[self.split : end].reshape(2, k)
+        self.order = np.concatenate((self.order[: self.split], first, rolls[0], spins, second, rolls[1], spins + s))
+        self.owner = scalars + np.concatenate((np.arange(k), moments.rolling_owner, moments.torsion_owner))
+        # The second rows of torsion stand alone at rest, so their impulses stay zero.
+        G = np.pad(G, (0, s))
+        G[spins + s, spins + s] = G[spins, spins]
+        return G, np.append(u, np.zeros(s)), np.concatenate((friction, moments.rolling, moments.torsion))
+
     def scaled(self, impulses: np.ndarray) -> np.ndarray:
+        if len(impulses) < len(self.order):
+            impulses = np.append(impulses, np.zeros(len(self.order) - len(impulses)))
         return impulses[self.order] * self.root / self.speed
 
-    def unscaled(self, z: np.ndarray) -> np.ndarray:
+    def unscaled(self, z: np.ndarray, rows: int) -> np.ndarray:
         impulses = np.empty_like(z)
         impulses[self.order] = z * self.scale
-        return impulses
+        return impulses[:rows]
 
     def velocity(self, z: np.ndarray) -> np.ndarray:
         return self.G @ z + self.u
 
     def project(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """P(x) for x (..., rows), the share (..., contacts) of the tangents it leaves, and their lengths."""
+        """P(x) for x (..., rows), the share (..., pairs) of each pair it leaves, and their lengths."""
         shape = *x.shape[:-1], 2, -1
         p = np.empty_like(x)
         np.maximum(x[..., : self.split], self.floor, out=p[..., : self.split])
-        tangents = x[..., self.split :].reshape(shape)
-        length = np.sqrt(tangents[..., 0, :] ** 2 + tangents[..., 1, :] ** 2)
+        pairs = x[..., self.split :].reshape(shape)
+        length = np.sqrt(pairs[..., 0, :] ** 2 + pairs[..., 1, :] ** 2)
         np.maximum(length, TINY, out=length)
-        share = self.friction * p[..., self.normals]
+        share = self.friction * p[..., self.owner]
         share /= length
         np.minimum(share, 1.0, out=share)
-        np.multiply(tangents, share[..., None, :], out=p[..., self.split :].reshape(shape))
+        np.multiply(pairs, share[..., None, :], out=p[..., self.split :].reshape(shape))
         return p, share, length
 
     def gap(self, z: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -186,43 +237,59 @@ class _Problem:
         return z - p, x, share, length
 
     def newton(self, z: np.ndarray, tolerance: float, sufficient: float) -> tuple[np.ndarray, float, int]:
-        """Iterate of least residual, its residual, and the number of iterations, starting at z (rows,)."""
+        """Iterate of least residual, its residual, and the number of iterations, starting at z (rows,).
+
+        A proximal problem is F(z) = 0 with damping (z - center) added to the velocities, `drawn`. At the center its
+        Newton step is that of the problem itself, regularised; where that does not do, more are made to solve it.
+        """
         w = self.velocity(z)
-        gap = self.gap(z, w)
+        gap = near = self.gap(z, w)
         merit, size = gap[0] @ gap[0], float(np.abs(gap[0]).max())
-        best, least, iteration, boost = z, size, 0, 1.0
+        best, least, iteration, inner = z, size, 0, 0
+        damping, drawn = min(max(size, DAMPING_MIN), DAMPING_START), w
         while least > tolerance and iteration < NEWTON_ITERATIONS:
             iteration += 1
-            dz = self.direction(w, gap, boost * min(max(least, DAMPING_MIN), DAMPING_MAX))
+            inner += 1
+            dz = self.direction(drawn, near, damping)
             if dz is None:
                 break
             dw = self.G @ dz
-            trial = z + dz, w + dw
-            trial_gap = self.gap(*trial)
-            value = trial_gap[0] @ trial_gap[0]
-            if not value < 0.5 * merit:
-                # All shorter steps at once; of those and the full one the best.
-                Z, W = z + BACKTRACK * dz, w + BACKTRACK * dw
-                gaps = Z - self.project(Z - W)[0]
-                merits = (gaps * gaps).sum(axis=1)
-                shorter = merits.argmin()
-                if not value <= merits[shorter]:
-                    trial = Z[shorter], W[shorter]
-                    trial_gap = self.gap(*trial)
-                    value = merits[shorter]
-            slow = value > 0.1 * merit
-            if value < 0.999 * merit:
-                z, w = trial
-                gap, merit, boost = trial_gap, value, max(1.0, boost / DAMPING_BOOST)
-                size = float(np.abs(gap[0]).max())
-                if size < least:
-                    best, least = z, size
-            elif boost > DAMPING_BOOST:
-                break
-            else:
-                boost *= DAMPING_BOOST
+            shorten = 1.0
+            gap = self.gap(z + dz, w + dw)
+            value = gap[0] @ gap[0]
+            good = inner == 1 and value < PROXIMAL_SHARE * merit
+            if not good:
+                target = near[0] @ near[0]
+                pull = dw + damping * dz
+                near = self.gap(z + dz, drawn + pull)
+                reached = near[0] @ near[0]
+                if not reached < 0.5 * target:
+                    # All shorter steps at once; of those and the full one the best.
+                    Z, W = z + BACKTRACK * dz, drawn + BACKTRACK * pull
+                    gaps = Z - self.project(Z - W)[0]
+                    merits = (gaps * gaps).sum(axis=1)
+                    shorter = merits.argmin()
+                    if not reached <= merits[shorter]:
+                        shorten = BACKTRACK[shorter, 0]
+                        near, reached = self.gap(Z[shorter], W[shorter]), merits[shorter]
+                        gap = self.gap(Z[shorter], w + shorten * dw)
+                        value = gap[0] @ gap[0]
+                drawn = drawn + shorten * pull
+            z, w = z + shorten * dz, w + shorten * dw
+            size = float(np.abs(gap[0]).max())
+            slow = size > 0.3 * least
+            if size < least:
+                best, least = z, size
             if slow and least <= sufficient:
                 break
+            stuck = inner > 1 and shorten < 0.3 and damping < DAMPING_MAX
+            solved = good or reached < PROXIMAL_SHARE * value or inner == PROXIMAL_ITERATIONS
+            if solved or stuck:
+                if inner == 1 and shorten == 1.0:
+                    damping = max(damping / DAMPING_FACTOR, DAMPING_MIN)
+                elif stuck or inner > PROXIMAL_HARD:
+                    damping = min(damping * DAMPING_FACTOR, DAMPING_MAX)
+                near, drawn, merit, inner = gap, w, value, 0
         return best, least, iteration
 
     def direction(self, w: np.ndarray, gap: tuple[np.ndarray, ...], damping: float) -> np.ndarray | None:
@@ -232,15 +299,18 @@ class _Problem:
         the identity where a contact sticks, the share times the projector across the slip where it slides.
         """
         F, x, share, length = gap
-        split, count = self.split, len(share)
-        grips = share > 0.0
+        split, pairs = self.split, len(share)
         bare = x[:split] > self.floor
-        bare[self.normals] &= ~grips
-        grip = grips.nonzero()[0]
-        free = np.concatenate((bare.nonzero()[0], self.normals.start + grip, split + grip, split + count + grip))
+        place = bare.cumsum()
+        bare = bare.nonzero()[0]
+        grip = (share > 0.0).nonzero()[0]
+        free = np.concatenate((bare, split + grip, split + pairs + grip))
         size, count = len(free), len(grip)
+        if size == 0:
+            return -F
         split = size - 2 * count
 
+        owner = self.owner[grip]
         share = share[grip]
         slip = (x[self.split :].reshape(2, -1) / length)[:, grip]
         slides = share < 1.0
@@ -253,7 +323,7 @@ class _Problem:
         dz = -F
         dz[free] = 0.0
         rhs = -F[free]
-        rhs[split:] += (pull * w[self.normals.start + grip]).reshape(-1)
+        rhs[split:] += (pull * w[owner]).reshape(-1)
         if dz.any():
             change = (self.G @ dz)[free]
             rhs -= keep * change
@@ -265,12 +335,14 @@ class _Problem:
         flat, step = J.reshape(-1), size + 1
         flat[::step] += 1.0 + (damping - 1.0) * keep
         cross *= damping - 1.0
-        # Diagonals of the blocks (first tangent, second), (second, first), (tangents, normal).
+        # Diagonals of the blocks (first row of a pair, second) and (second, first).
         first, second, reach = split * step, (split + count) * step, count * step
         flat[first + count :][:reach:step] += cross
         flat[second - count :][:reach:step] += cross
-        flat[first - count :][:reach:step] -= pull[0]
-        flat[second - 2 * count :][:reach:step] -= pull[1]
+        # Each pair's rows at the column of the normal that bounds it.
+        bound = (split + np.arange(count)) * size + (place[owner] - 1)
+        flat[bound] -= pull[0]
+        flat[bound + count * size] -= pull[1]
         try:
             dz[free] = np.linalg.solve(J, rhs[:, None])[:, 0]
         except np.linalg.LinAlgError:

@@ -1,0 +1,94 @@
+"""Islands: parts of the constraint problem that have no tree in common, and so nothing to do with each other.
+
+The solver's work grows with the cube of the rows, so ten piles are solved a hundred times faster than one of all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .friction import Moments, Outcome, solve
+
+PACK = 48
+"""Small islands are solved together until they have so many rows: less would not fill the time of a call of numpy."""
+
+
+def islands(trees: np.ndarray) -> np.ndarray:
+    """Numbers of the islands (units,) of limits and contacts that act on `trees` (units, 2): a tree's number, the same
+    twice where there is one, or -1 for what does not answer to impulses: the world and keyed links.
+
+    Units join where they share a tree. Those with no tree at all are in the first island, where they do no harm. The
+    numbers are 0, 1, ... without gaps; with no units there are none.
+    """
+    first, second = trees.T
+    lowest = np.where(first < 0, second, np.where(second < 0, first, np.minimum(first, second)))
+    top = trees.max(initial=-1)
+    if top < 1 or lowest.min() == trees.max():
+        return np.zeros(len(trees), np.intp)
+    highest = np.maximum(first, second)
+    joins = lowest != highest
+    root = np.arange(top + 1)
+    if joins.any():
+        a, b = lowest[joins], highest[joins]
+        # Each root hangs on the lowest it is joined with, and what hangs on it follows.
+        while True:
+            low, high = np.minimum(root[a], root[b]), np.maximum(root[a], root[b])
+            if (low == high).all():
+                break
+            np.minimum.at(root, high, low)
+            while (root[root] != root).any():
+                root = root[root]
+    label = np.where(lowest < 0, -1, root[lowest])
+    label[label < 0] = label[label >= 0].min()
+    return np.unique(label, return_inverse=True)[1].reshape(-1)
+
+
+def solve_islands(
+    G: np.ndarray,
+    u: np.ndarray,
+    friction: np.ndarray,
+    island: np.ndarray,
+    *,
+    limits: int = 0,
+    moments: Moments | None = None,
+    warm: np.ndarray | None = None,
+    **stop: float,
+) -> tuple[np.ndarray, Outcome]:
+    """`solve`, island by island, with an outcome that holds for the worst: impulses (rows,) of all.
+
+    `island` (limits + contacts,) are the numbers that `islands` gave, and G's elements between two islands are taken
+    for zero. Residuals are shares of the fastest approach among what is solved together.
+    """
+    last = island.max(initial=0)
+    if last == 0:
+        return solve(G, u, friction, limits=limits, moments=moments, warm=warm, **stop)
+    moments = moments or Moments()
+    contact = island[limits:]
+    rolls, spins = contact[moments.rolling_owner], contact[moments.torsion_owner]
+    row = np.concatenate((island[:limits], contact.repeat(3), rolls.repeat(2), spins))
+    size = np.bincount(row, minlength=last + 1)
+    pack = (size.cumsum() - size) // PACK
+    impulses, iterations, residual, converged = np.zeros(len(u)), 0, 0.0, True
+    for part in np.unique(pack).tolist():
+        among = pack == part
+        rows, mine = among[row].nonzero()[0], among[contact]
+        number = mine.cumsum() - 1
+        r, s = among[rolls], among[spins]
+        own = Moments(
+            moments.rolling[r],
+            number[moments.rolling_owner[r]],
+            moments.torsion[s],
+            number[moments.torsion_owner[s]],
+        )
+        impulses[rows], outcome = solve(
+            G[rows[:, None], rows],
+            u[rows],
+            friction[mine],
+            limits=int(among[island[:limits]].sum()),
+            moments=own,
+            warm=None if warm is None else warm[rows],
+            **stop,
+        )
+        iterations, residual = max(iterations, outcome.iterations), max(residual, outcome.residual)
+        converged &= outcome.converged
+    return impulses, Outcome(iterations, residual, converged)
