@@ -1,255 +1,345 @@
-"""Where links touch scenery: speculative contacts of capsules with planes and boxes.
+"""Where links touch: scenery, each other and themselves.
 
-A sphere is a capsule of zero length. Every array operation covers all pairs of a kind at once: a step pays for the
-number of numpy calls, not for the number of shapes.
+Few shapes are near others at any moment. A sweep along one axis finds the moving pairs whose boxes meet, a tree of
+boxes what is near of the scenery; each kind of pair is then one function of all its pairs at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
-from .contact import Contacts
-from .shape import Box, Plane, Scenery, Shape, Sphere
+from .bounds import BoxTree, overlapping
+from .clipping import polytope_plane
+from .contact import Contacts, Touches
+from .geometry import BOX, CYLINDER, HULL, MESH, PLANE, ROUND, Geometry, Placed
+from .mesh import PreparedMesh
+from .polytope import Polytope, Polytopes
+from .polytope_mesh import polytope_mesh
+from .rounds import round_box, round_cylinder, round_round
+from .separation import polytope_polytope
+from .shape import Hull, Mesh, Scenery, Shape, Sphere
+from .spatial import pose_inverse
+from .triangle import round_mesh
 
-TINY = 1e-12  # [m] distances up to this are none
-# Boxes are larger by this [m]: a capsule exactly above an edge is then above the face, not just beside it.
-SKIN = 1e-9
+FEW = 1024
+"""So many pairs that may meet are looked at one by one, without a sweep."""
+MIX = np.uint64(0x9E3779B97F4A7C15)
+"""Spreads pairs and features over the keys."""
 
 
 class Collider:
-    """Contact generation between the shapes of links and scenery that stands still.
+    """Contact generation between the shapes of links, and with scenery.
 
-    `shapes` holds one list of Sphere or Capsule per link, in the link's frame; `scenery` Planes and Boxes.
+    `shapes` holds a list per slot, in the link's frame. What never meets: links that are both `keyed` (slots,), a link
+    and its `parent` (slots,), -1 for none, and `apart` (k, 2), pairs of slots.
     """
 
-    def __init__(self, shapes: list[list[Shape]], scenery: list[Scenery]) -> None:
-        flat = [(link, shape) for link, of_link in enumerate(shapes) for shape in of_link]
-        planes = [s for s in scenery if isinstance(s, Plane)]
-        boxes = [s for s in scenery if isinstance(s, Box)]
-        unknown = [s for s in scenery if not isinstance(s, (Plane, Box))]
-        if unknown:
-            raise ValueError(f"scenery must be Plane or Box, not {type(unknown[0]).__name__}")
-
-        count = len(flat)
-        ends = [(s.center, s.center) if isinstance(s, Sphere) else (s.start, s.end) for _, s in flat]
-        self._link = np.array([link for link, _ in flat], dtype=np.intp)
-        self._links = len(shapes)
-        self._every_link_once = np.array_equal(self._link, np.arange(len(shapes)))
-        self._ends = np.ones((count, 2, 4))
-        self._ends[:, :, :3] = np.array(ends, dtype=float).reshape(count, 2, 3)
-        self._radius = np.array([s.radius for _, s in flat], dtype=float)
-        self._length = np.sqrt(((self._ends[:, 1] - self._ends[:, 0]) ** 2).sum(axis=1))
-        self._compile_planes([s for _, s in flat], planes)
-        self._compile_boxes([s for _, s in flat], boxes)
-
-    def _compile_planes(self, shapes: list[Shape], planes: list[Plane]) -> None:
-        """Tables over (capsule, end, plane), flattened; the flat index is the contact's key."""
-        count, self._planes = len(shapes), len(planes)
-        normals = _rows([p.normal for p in planes])
-        normals = normals / np.sqrt((normals * normals).sum(axis=1, keepdims=True))
-        points = _rows([p.point for p in planes])
-        shape = (count, 2, len(planes))
-        radius = np.broadcast_to(self._radius[:, None, None], shape).copy()
-        # The second end of a sphere repeats the first: an infinite gap keeps it out.
-        radius[self._length <= TINY, 1] = -np.inf
-        self._plane_normals = np.ascontiguousarray(normals.T)
-        self._plane_offset = (radius + (normals * points).sum(axis=1)).reshape(2 * count, len(planes))
-        pair = np.indices(shape).reshape(3, -1)
-        self._plane_capsule, self._plane_end, self._plane_index = pair[0], 2 * pair[0] + pair[1], pair[2]
-        self._plane_normal = normals[pair[2]]
-        friction, restitution = _surfaces(shapes, planes)
-        self._plane_friction = friction[pair[0], pair[2]]
-        self._plane_restitution = restitution[pair[0], pair[2]]
-
-    def _compile_boxes(self, shapes: list[Shape], boxes: list[Box]) -> None:
-        """Tables over (capsule, box), flattened."""
-        count, self._boxes = len(shapes), len(boxes)
-        rotation = np.array([b.rotation for b in boxes], dtype=float).reshape(-1, 3, 3)
-        center = _rows([b.center for b in boxes])
-        half = _rows([b.half for b in boxes]) + SKIN
-        # World points times this (3, 3 * boxes), less the offset, are the points in all boxes' frames.
-        self._box_frames = np.ascontiguousarray(rotation.transpose(1, 0, 2).reshape(3, -1))
-        self._box_offset = (rotation.transpose(0, 2, 1) @ center[:, :, None]).reshape(-1)
-        self._box_half = half
-        self._box_base = 2 * count * self._planes
-        capsule, box = np.indices((count, len(boxes))).reshape(2, -1)
-        self._pair_capsule, self._pair_half, self._pair_rotation = capsule, half[box], rotation[box]
-        self._pair_radius = self._radius[capsule]
-        # Half a radius apart two contacts do the work of one, and only make the constraint problem singular.
-        length = np.maximum(self._length, TINY)
-        self._pair_same = np.minimum(0.5 * self._radius / length, np.where(self._length > TINY, 0.25, 1.0))[capsule]
-        friction, restitution = _surfaces(shapes, boxes)
-        self._pair_friction, self._pair_restitution = friction.reshape(-1), restitution.reshape(-1)
+    def __init__(
+        self,
+        shapes: Sequence[Sequence[Shape | Mesh]],
+        scenery: Sequence[Scenery] = (),
+        *,
+        keyed: np.ndarray | None = None,
+        parent: np.ndarray | None = None,
+        apart: np.ndarray | None = None,
+    ) -> None:
+        links = len(shapes)
+        own = [shape for of_link in shapes for shape in of_link]
+        slots = np.repeat(np.arange(links), [len(of_link) for of_link in shapes])
+        self.links, self.moving = links, len(own)
+        self.geometry = Geometry([*own, *scenery], np.append(slots, np.full(len(scenery), links)), len(own))
+        self.keyed = np.append(np.zeros(links, bool) if keyed is None else keyed, True)
+        self.parent = np.append(np.full(links, -1) if parent is None else parent, -2)
+        self.solids = {
+            i: PreparedMesh.of(shape) for i, shape in enumerate(self.geometry.shapes) if isinstance(shape, (Hull, Mesh))
+        }
+        self.apart = np.empty(0, dtype=np.intp)
+        self._compile_polytopes()
+        self._compile_tree()
+        self._compile_planes()
+        self.separate(np.empty((0, 2), np.intp) if apart is None else apart)
 
     def __bool__(self) -> bool:
-        return bool(self._planes or self._boxes)
+        """Whether anything can touch at all."""
+        scenery = len(self.geometry.shapes) > self.moving
+        return self.moving > 0 and (scenery or self._pairs is None or len(self._pairs[0]) > 0)
 
-    def contacts(self, poses: np.ndarray, margin: float | np.ndarray) -> Contacts:
-        """Contacts with a gap below `margin` [m], a scalar or one per link (n,), for poses (n + 1, 4, 4) of links."""
-        margin = np.asarray(margin, dtype=float)
-        poses = poses[:-1]
-        if not self._every_link_once:
-            poses = poses.take(self._link, axis=0)
-            margin = margin.take(self._link) if margin.ndim else margin
-        reach = margin if margin.ndim else np.full(len(self._radius), margin)
-        ends = self._ends @ poses[:, :3].transpose(0, 2, 1)
-        parts = []
-        if self._planes and len(ends):
-            self._touch_planes(ends, reach, parts)
-        if self._boxes and len(ends):
-            self._touch_boxes(ends, reach, parts)
-        if not parts:
+    def separate(self, apart: np.ndarray) -> None:
+        """Says which pairs of slots (k, 2) never meet, beside neighbours."""
+        low, high = np.sort(np.asarray(apart, dtype=np.intp).reshape(-1, 2), axis=1).T
+        self.apart = np.unique(low * (self.links + 1) + high)
+        self._pairs = None
+        if self.moving * (self.moving - 1) // 2 <= FEW:
+            a, b = np.triu_indices(self.moving, 1)
+            met = self._meet(a, b).nonzero()[0]
+            self._pairs = a[met], b[met]
+
+    def _meet(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Whether pairs of shapes may meet."""
+        g, slot = self.geometry, self.geometry.slot
+        left, right = slot[a], slot[b]
+        meet = (g.layers[a] & g.layers[b]) != 0
+        meet &= (g.family[a] != g.family[b]) | (g.family[a] == 0)
+        meet &= (left != right) & ~(self.keyed[left] & self.keyed[right])
+        meet &= (self.parent[left] != right) & (self.parent[right] != left)
+        if len(self.apart):
+            pair = np.minimum(left, right) * (self.links + 1) + np.maximum(left, right)
+            known = np.minimum(self.apart.searchsorted(pair), len(self.apart) - 1)
+            meet &= self.apart[known] != pair
+        return meet
+
+    def _compile_polytopes(self) -> None:
+        """Boxes in one table, other polytopes in another: pairs pay for padding."""
+        g = self.geometry
+        self._number = np.zeros(len(g.shapes), dtype=np.intp)
+        self._tables = []
+        for kinds in ((BOX,), (HULL, CYLINDER)):
+            own = np.flatnonzero(np.isin(g.kind, kinds))
+            self._number[own] = np.arange(len(own))
+            # in the shape's frame, which for boxes and cylinders is in their middle
+            made = [Polytope.of(g.shapes[i].moved(pose_inverse(g.frames[g.row[i]]))) for i in own]
+            self._tables.append(Polytopes.table(made) if made else None)
+
+    def _compile_tree(self) -> None:
+        """The scenery's primitives, triangles of meshes and other shapes whole, in one tree of boxes."""
+        g = self.geometry
+        still = g.placed(np.tile(np.eye(4), (self.links + 1, 1, 1)))
+        low, high = (list(corners[:, None]) for corners in g.bounds(still, moving=False))
+        shape, part = [], []
+        bounded = [i for i in range(self.moving, len(g.shapes)) if g.kind[i] != PLANE]
+        for i in bounded:
+            if g.kind[i] == MESH:
+                corners = self.solids[i].corners
+                low[i - self.moving], high[i - self.moving] = corners.min(axis=1), corners.max(axis=1)
+            part.append(np.arange(len(low[i - self.moving])))
+            shape.append(np.full(len(part[-1]), i))
+        self._trees = {
+            i: BoxTree(solid.corners.min(axis=1), solid.corners.max(axis=1))
+            for i, solid in self.solids.items()
+            if i < self.moving and g.kind[i] == MESH
+        }
+        if bounded:
+            self._shape, self._part = np.concatenate(shape), np.concatenate(part)
+            chosen = [np.concatenate([corners[i - self.moving] for i in bounded]) for corners in (low, high)]
+            self._tree = BoxTree(*chosen)
+        else:
+            self._tree = None
+
+    def _compile_planes(self) -> None:
+        """Tables over (end of a round, plane); a pair that may not meet has its plane infinitely far below."""
+        g = self.geometry
+        rounds, planes = g.rounds[: g.moving_rounds], np.flatnonzero(g.kind == PLANE)
+        frames = g.placed(np.tile(np.eye(4), (self.links + 1, 1, 1)))
+        normals, points = frames.rotation[g.row[planes], :, 2], frames.position[g.row[planes]]
+        radius = np.repeat(g.radii[: len(rounds), :, None], len(planes), axis=2)
+        a, b = (pair.reshape(-1) for pair in np.meshgrid(rounds, planes, indexing="ij"))
+        apart = ~self._meet(a, b).reshape(len(rounds), 1, len(planes))
+        radius[np.broadcast_to(apart, radius.shape)] = -np.inf
+        # the second end of a sphere repeats the first
+        radius[np.array([isinstance(g.shapes[i], Sphere) for i in rounds], dtype=bool), 1] = -np.inf
+        self._planes, self._normals, self._heights = planes, normals, (normals * points).sum(axis=1)
+        self._standing = [
+            (a[met], b[met])
+            for kind in (BOX, HULL)
+            for a, b in [
+                np.meshgrid(np.flatnonzero(g.kind[: self.moving] == kind), np.arange(len(planes)), indexing="ij")
+            ]
+            for met in [self._meet(a, planes[b])]
+        ]
+        self._offsets = (radius + (normals * points).sum(axis=1)).reshape(2 * len(rounds), len(planes))
+
+    def contacts(self, poses: np.ndarray, margin: float | np.ndarray, still: np.ndarray | None = None) -> Contacts:
+        """Contacts with a gap below `margin` [m], a scalar or one per link (n,), added up for two links, at poses
+        (n + 1, 4, 4) of the links. Pairs of which both links are `still` (n + 1,) are left out."""
+        g = self.geometry
+        placed = g.placed(poses)
+        margin = np.broadcast_to(np.asarray(margin, dtype=float), (self.links,))
+        reach = margin.take(g.slot[: self.moving])
+        found = []
+        if len(self._planes) and g.moving_rounds:
+            found.append(self._rounds_on_planes(placed, reach))
+        found += [self._solids_on_planes(placed, reach, *pairs) for pairs in self._standing if len(pairs[0])]
+        a, b, part, reach = self._near(placed, reach, still)
+        for p, q, touches in self._touch(placed, a, b, part, reach):
+            found.append((p[touches.pair], q[touches.pair], *touches[1:]))
+        if not found:
             return Contacts.none()
-        columns = parts[0] if len(parts) == 1 else [np.concatenate(pair) for pair in zip(*parts, strict=True)]
-        link, *places, friction, restitution, key = columns
-        still = np.zeros(len(link))
-        world = np.full(len(link), len(poses) if self._every_link_once else self._links)
-        return Contacts(link, world, *places, friction, restitution, still, still, key)
+        a, b, *rest = found[0] if len(found) == 1 else [np.concatenate(column) for column in zip(*found, strict=True)]
+        return self._contacts(a, b, *rest)
 
-    def _touch_planes(self, ends: np.ndarray, reach: np.ndarray, parts: list) -> None:
-        ends = ends.reshape(-1, 3)
-        gap = ends @ self._plane_normals
-        gap -= self._plane_offset
-        hit = (gap.reshape(len(reach), -1) < reach[:, None]).reshape(-1).nonzero()[0]
-        if not len(hit):
-            return
-        capsule, normal = self._plane_capsule[hit], self._plane_normal[hit]
-        center = ends[self._plane_end[hit]]
-        point = center - self._radius[capsule][:, None] * normal
-        columns = self._link[capsule], point, center, normal, gap.reshape(-1)[hit]
-        parts.append((*columns, self._plane_friction[hit], self._plane_restitution[hit], hit))
+    def _near(self, placed: Placed, reach: np.ndarray, still: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        """Pairs of shapes that may touch, a of a lower kind than b, the triangle of b where b is a mesh of the scenery,
+        else -1, and how far apart they may be."""
+        g = self.geometry
+        low, high = g.bounds(placed, moving=True)
+        low, high = low - reach[:, None], high + reach[:, None]
+        if self._pairs is not None:
+            a, b = self._pairs
+            met = ((low[a] <= high[b]) & (low[b] <= high[a])).all(axis=1).nonzero()[0]
+            a, b = a[met], b[met]
+        else:
+            a, b = overlapping(low, high)
+            met = self._meet(a, b)
+            a, b = a[met], b[met]
+        if still is not None and len(a):
+            awake = ~(still[g.slot[a]] & still[g.slot[b]])
+            a, b = a[awake], b[awake]
+        far, part = reach[a] + reach[b], np.full(len(a), -1)
+        if self._tree is not None:
+            body, thing = self._tree.near(low, high)
+            shape = self._shape[thing]
+            met = self._meet(body, shape)
+            if still is not None:
+                met &= ~still[g.slot[body]]
+            body, shape, thing = body[met], shape[met], thing[met]
+            triangle = np.where(g.kind[shape] == MESH, self._part[thing], -1)
+            a, b, part = np.append(a, body), np.append(b, shape), np.append(part, triangle)
+            far = np.append(far, reach[body])
+        swap = g.kind[a] > g.kind[b]
+        return np.where(swap, b, a), np.where(swap, a, b), part, far
 
-    def _touch_boxes(self, ends: np.ndarray, reach: np.ndarray, parts: list) -> None:
-        count = len(reach)
-        local = ends.reshape(-1, 3) @ self._box_frames
-        local -= self._box_offset
-        local = local.reshape(count, 2, self._boxes, 3)
-        start, end = local[:, 0], local[:, 1]
-        # The segment's bounding box, in each box's own frame, against the box.
-        apart = np.maximum(np.minimum(start, end) - self._box_half, -(np.maximum(start, end) + self._box_half))
-        apart = np.maximum(np.maximum(apart[:, :, 0], apart[:, :, 1]), apart[:, :, 2])
-        pair = (apart < (reach + self._radius)[:, None]).reshape(-1).nonzero()[0]
-        if not len(pair):
-            return
-        start = start.reshape(-1, 3)[pair]
-        along = end.reshape(-1, 3)[pair] - start
-        radius, capsule = self._pair_radius[pair], self._pair_capsule[pair]
-        where, normal, distance, fresh = _capsule_box(start, along, self._pair_half[pair], self._pair_same[pair])
-        gap = distance - radius[:, None]
-        hit = (fresh & (gap < reach[capsule][:, None])).reshape(-1).nonzero()[0]
-        if not len(hit):
-            return
-        row = hit // 3
-        pair, capsule = pair[row], capsule[row]
-        normal = (self._pair_rotation[pair] @ normal.reshape(-1, 3, 1)[hit])[:, :, 0]
-        first = ends[capsule, 0]
-        center = first + where.reshape(-1, 1)[hit] * (ends[capsule, 1] - first)
-        point = center - radius[row][:, None] * normal
-        key = self._box_base + 3 * pair + (hit - 3 * row)
-        columns = self._link[capsule], point, center, normal, gap.reshape(-1)[hit]
-        parts.append((*columns, self._pair_friction[pair], self._pair_restitution[pair], key))
+    def _solids_on_planes(
+        self, placed: Placed, reach: np.ndarray, a: np.ndarray, plane: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
+        """Boxes or hulls `a` over planes."""
+        row = self.geometry.row[a]
+        vertices = self._polytopes(a, placed.rotation[row], placed.position[row]).vertices
+        touches = polytope_plane(vertices, self._normals[plane], self._heights[plane], reach[a])
+        return a[touches.pair], self._planes[plane[touches.pair]], *touches[1:]
+
+    def _rounds_on_planes(self, placed: Placed, reach: np.ndarray) -> tuple[np.ndarray, ...]:
+        g = self.geometry
+        count = g.moving_rounds
+        rounds = g.rounds[:count]
+        ends = placed.ends[:count].reshape(-1, 3)
+        gap = ends @ self._normals.T
+        gap -= self._offsets
+        hit = (gap.reshape(count, -1) < reach[rounds][:, None]).reshape(-1).nonzero()[0]
+        end, plane = np.divmod(hit, len(self._planes))
+        normal, center = self._normals[plane], ends[end]
+        point = center - g.radii[:count].reshape(-1)[end][:, None] * normal
+        return rounds[end // 2], self._planes[plane], point, center, normal, gap.reshape(-1)[hit], end % 2
+
+    def _touch(
+        self, placed: Placed, a: np.ndarray, b: np.ndarray, part: np.ndarray, reach: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, Touches]]:
+        """The touches of all pairs, kind by kind, and the pairs of shapes of each kind."""
+        g = self.geometry
+        both = g.kind[a] * 8 + g.kind[b]
+        for kinds in np.unique(both).tolist():
+            pairs = np.flatnonzero(both == kinds)
+            first, second = divmod(kinds, 8)
+            p, q, far = a[pairs], b[pairs], reach[pairs]
+            r, s = g.row[p], g.row[q]
+            if second == MESH:
+                yield from self._touch_meshes(placed, p, q, part[pairs], far)
+            elif second == ROUND:
+                yield p, q, round_round(placed.ends[r], g.radii[r], placed.ends[s], g.radii[s], far)
+            elif first == ROUND and second == HULL:
+                yield from self._touch_hulls(placed, p, q, far)
+            elif first == ROUND:
+                rotation, position, half = placed.rotation[s], placed.position[s], g.half[s]
+                ends = (placed.ends[r] - position[:, None]) @ rotation
+                if second == BOX:
+                    touches = round_box(ends, g.radii[r], half, far)
+                else:
+                    touches = round_cylinder(ends, g.radii[r], half[:, 2], half[:, 0], far)
+                yield p, q, _turned(touches, rotation, position)
+            else:
+                # about b, where the numbers are small
+                position = placed.position[s]
+                one = self._polytopes(p, placed.rotation[r], placed.position[r] - position)
+                other = self._polytopes(q, placed.rotation[s], np.zeros_like(position))
+                touches = polytope_polytope(one, other, far)
+                move = position[touches.pair]
+                yield p, q, touches._replace(point=touches.point + move, center=touches.center + move)
+
+    def _polytopes(self, shapes: np.ndarray, rotation: np.ndarray, position: np.ndarray) -> Polytopes:
+        """Shapes (p,), all of one kind, as polytopes with a rotation (p, 3, 3) and a position (p, 3)."""
+        table = self._tables[0 if self.geometry.kind[shapes[0]] == BOX else 1]
+        return table.placed(self._number[shapes], rotation, position)
+
+    def _touch_hulls(self, placed: Placed, a: np.ndarray, b: np.ndarray, reach: np.ndarray) -> Iterator:
+        """Rounds with hulls, whose triangles are all candidates."""
+        counts = np.array([len(self.solids[i]) for i in b.tolist()])
+        pair = np.repeat(np.arange(len(a)), counts)
+        triangle = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
+        yield from self._touch_meshes(placed, a[pair], b[pair], triangle, reach[pair])
+
+    def _near_triangles(
+        self, placed: Placed, mesh: int, a: np.ndarray, reach: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Shapes `a` again, with each triangle that is near it of a mesh that moves, and their reaches."""
+        g = self.geometry
+        row = g.row[mesh]
+        frames = Placed(
+            (placed.ends - placed.position[row]) @ placed.rotation[row],
+            placed.rotation[row].T @ placed.rotation,
+            (placed.position - placed.position[row]) @ placed.rotation[row],
+        )
+        low, high = (corner[a] for corner in g.bounds(frames, moving=True))
+        pair, triangle = self._trees[mesh].near(low - reach[:, None], high + reach[:, None])
+        return a[pair], triangle, reach[pair]
+
+    def _touch_meshes(
+        self, placed: Placed, a: np.ndarray, b: np.ndarray, triangle: np.ndarray, reach: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, Touches]]:
+        """Shapes a with triangles of meshes b, where these are known; else with those that are near in a mesh that
+        moves. Mesh by mesh: each has a frame and neighbourhoods of its own."""
+        g = self.geometry
+        for mesh in np.unique(b).tolist():
+            own = np.flatnonzero(b == mesh)
+            solid, row = self.solids[mesh], g.row[mesh]
+            rotation, position = placed.rotation[row], placed.position[row]
+            p, t, far = a[own], triangle[own], reach[own]
+            if g.kind[mesh] == MESH and mesh < self.moving:
+                p, t, far = self._near_triangles(placed, mesh, p, far)
+            shape, owner = np.unique(p, return_inverse=True)
+            if not len(p):
+                continue
+            if g.kind[p[0]] == ROUND:
+                ends = (placed.ends[g.row[p]] - position) @ rotation
+                touches = round_mesh(ends, g.radii[g.row[p]], t, owner, solid, far)
+            else:
+                row = g.row[p]
+                one = self._polytopes(
+                    p, rotation.T @ placed.rotation[row], (placed.position[row] - position) @ rotation
+                )
+                touches = polytope_mesh(one, t, owner, solid, far)
+            yield shape, np.full(len(shape), mesh), _turned(touches, rotation[None], position[None])
+
+    def _contacts(
+        self, a: np.ndarray, b: np.ndarray, point: np.ndarray, center: np.ndarray, normal: np.ndarray, gap: np.ndarray,
+        feature: np.ndarray,
+    ) -> Contacts:  # fmt: skip
+        """Touches of shapes a and b as contacts of links."""
+        g = self.geometry
+        link, other = g.slot[a], g.slot[b]
+        mine, theirs = g.surface[a], g.surface[b]
+        surface = np.maximum(mine, theirs)
+        friction = np.sqrt(mine[:, 0] * theirs[:, 0])
+        with np.errstate(over="ignore"):
+            key = (a * len(g.shapes) + b).astype(np.uint64) * MIX + feature.astype(np.uint64)
+            key = (key * MIX >> np.uint64(6)).astype(np.int64)
+        turned = link == self.links
+        if turned.any():
+            link, other = np.where(turned, other, link), np.where(turned, link, other)
+            point = np.where(turned[:, None], point - gap[:, None] * normal, point)
+            center = np.where(turned[:, None], point, center)
+            normal = np.where(turned[:, None], -normal, normal)
+        between = other != self.links
+        if between.any():
+            point = point - (0.5 * between * gap)[:, None] * normal
+        return Contacts(link, other, point, center, normal, gap, friction, *surface[:, 1:].T, key)
 
 
-def _capsule_box(
-    start: np.ndarray, along: np.ndarray, half: np.ndarray, same: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Three places on each segment that may touch its box, in the box's frame.
-
-    start, along, half (p, 3); segment points are start + t along, t in [0, 1]. The places are both ends of the part of
-    the segment that lies above the nearest face (the whole segment where no part does), and the closest point. Where
-    the closest point is within `same` (p,), in units of t, of an end of that part it takes the end's place, so the
-    three columns are persistent features. Returns t (p, 3), normal (p, 3, 3), distance (p, 3) of the axis from the
-    box, negative inside, and whether the place is a contact of its own (p, 3).
-    """
-    slope = along + 1e-200  # parallel to a slab: crossed far away, but at a finite t
-    enter = (-half - start) / slope
-    leave = (half - start) / slope
-    near, far = np.minimum(enter, leave), np.maximum(enter, leave)
-    t_closest = _closest(start, along, half, near, far)
-
-    foot = start + t_closest[:, None] * along
-    away = np.abs(foot - np.maximum(np.minimum(foot, half), -half))
-    nearest = away.argmax(axis=1)
-    rows = np.arange(len(start))
-    inside = away[rows, nearest] <= TINY
-    sunk = inside.nonzero()[0]
-    if len(sunk):
-        sides = start[sunk], along[sunk], half[sunk], near[sunk], far[sunk]
-        nearest[sunk], side, t_closest[sunk] = _nearest_face(*sides)
-    near[rows, nearest] = 0.0
-    far[rows, nearest] = 1.0
-    first = np.maximum(np.maximum(near[:, 0], near[:, 1]), np.maximum(near[:, 2], 0.0))
-    last = np.minimum(np.minimum(far[:, 0], far[:, 1]), np.minimum(far[:, 2], 1.0))
-    beside = first > last
-    first[beside], last[beside] = 0.0, 1.0
-    t = np.empty((len(start), 3))
-    t[:, 0], t[:, 1], t[:, 2] = first, last, t_closest
-
-    merged = np.abs(t[:, :2] - t[:, 2:]) <= same[:, None]
-    at_first, at_last = merged[:, 0], merged[:, 1]
-    fresh = np.ones(t.shape, dtype=bool)
-    fresh[:, 1] = (at_last > at_first) | (last - first > same)
-    fresh[:, 2] = ~(at_first | at_last)
-    np.copyto(t[:, 0], t_closest, where=at_first)
-    np.copyto(t[:, 1], t_closest, where=at_last > at_first)
-    place = start[:, None] + t[:, :, None] * along[:, None]
-    half = half[:, None]
-    offset = place - np.maximum(np.minimum(place, half), -half)
-    distance = np.sqrt(np.add.reduce(offset * offset, axis=2))
-    normal = offset / np.maximum(distance, TINY)[:, :, None]
-    if len(sunk):
-        face = nearest[sunk]
-        distance[sunk] = place[sunk, :, face] * side[:, None] - half[sunk, 0, face][:, None]
-        normal[sunk] = (np.eye(3)[face] * side[:, None])[:, None]
-    return t, normal, distance, fresh
-
-
-def _closest(start: np.ndarray, along: np.ndarray, half: np.ndarray, near: np.ndarray, far: np.ndarray) -> np.ndarray:
-    """Parameter (p,) of the point of each segment that is closest to its box; the first one of several.
-
-    The squared distance is convex in t and its slope is linear between the six crossings of the slabs (near, far), so
-    the slopes at the sorted crossings bracket the minimum and interpolation gives it exactly.
-    """
-    count = len(start)
-    t = np.zeros((count, 8))
-    t[:, :3], t[:, 3:6], t[:, 7] = near, far, 1.0
-    np.minimum(np.maximum(t, 0.0, out=t), 1.0, out=t)
-    t.sort(axis=1)
-    half = half[:, None]
-    foot = start[:, None] + t[:, :, None] * along[:, None]
-    foot -= np.maximum(np.minimum(foot, half), -half)
-    slope = (foot @ along[:, :, None]).reshape(count, 8)
-    # Among the inner six of the eight, so that there is a neighbour on both sides.
-    left = np.add.reduce(slope[:, 1:7] < 0.0, axis=1) + np.arange(0, 8 * count, 8)
-    t, slope, right = t.reshape(-1), slope.reshape(-1), left + 1
-    before, left = slope[left], t[left]
-    part = -before / np.maximum(slope[right] - before, 1e-200)
-    return left + np.minimum(np.maximum(part, 0.0), 1.0) * (t[right] - left)
-
-
-def _nearest_face(
-    start: np.ndarray, along: np.ndarray, half: np.ndarray, near: np.ndarray, far: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The face through which each segment that enters its box leaves with the least motion.
-
-    Returns the face's axis (p,), its side (p,) as +-1, and the parameter (p,) of the deepest point.
-    """
-    first = np.maximum(near.max(axis=1), 0.0)
-    last = np.maximum(np.minimum(far.min(axis=1), 1.0), first)
-    head, tail = start + first[:, None] * along, start + last[:, None] * along
-    depth = np.concatenate((half - np.minimum(head, tail), half + np.maximum(head, tail)), axis=1)
-    face = depth.argmin(axis=1)
-    axis, side = face % 3, np.where(face < 3, 1.0, -1.0)
-    rows = np.arange(len(axis))
-    return axis, side, np.where(side * along[rows, axis] > 0.0, first, last)
-
-
-def _rows(vectors: list) -> np.ndarray:
-    return np.array(vectors, dtype=float).reshape(-1, 3)
-
-
-def _surfaces(shapes: list[Shape], scenery: list) -> tuple[np.ndarray, np.ndarray]:
-    """Friction and restitution (shapes, scenery) of the pairs."""
-    ours = np.array([(s.friction, s.restitution) for s in shapes], dtype=float).reshape(-1, 2)
-    theirs = np.array([(s.friction, s.restitution) for s in scenery], dtype=float).reshape(-1, 2)
-    return np.sqrt(ours[:, :1] * theirs[:, 0]), np.maximum(ours[:, 1:], theirs[:, 1])
+def _turned(touches: Touches, rotation: np.ndarray, position: np.ndarray) -> Touches:
+    """Touches from the frames (p, 3, 3) and (p, 3) of their pairs to the world's."""
+    turn = rotation[touches.pair] if len(rotation) > 1 else rotation
+    move = position[touches.pair] if len(rotation) > 1 else position
+    point, center, normal = (
+        (turn @ vectors[:, :, None])[:, :, 0] for vectors in (touches.point, touches.center, touches.normal)
+    )
+    return touches._replace(point=point + move, center=center + move, normal=normal)

@@ -16,6 +16,7 @@ from .friction import Outcome, energy, guard, solve
 from .kinematics import Kinematics, Motions, motions, origins, push
 from .limits import LimitRows
 from .model import Model
+from .rest import CREEP, STILL
 from .spatial import cross
 from .world import World
 
@@ -53,6 +54,12 @@ class Rows:
     torsion: np.ndarray
 
     @property
+    def contact_rows(self) -> slice:
+        """Those of the contacts, without moments."""
+        m = len(self.limits)
+        return slice(m, m + 3 * len(self.contacts))
+
+    @property
     def normals(self) -> slice:
         """The contacts' normal rows."""
         m = len(self.limits)
@@ -83,23 +90,31 @@ class Side:
 
 
 def gather(
-    world: World, kin: Kinematics, moving: Motions, turning: np.ndarray, q: np.ndarray, v: np.ndarray, h: float
-) -> Rows:
+    world: World, kin: Kinematics, moving: Motions, turning: np.ndarray, q: np.ndarray, v: np.ndarray, h: float,
+    asleep: np.ndarray,
+) -> tuple[Rows, np.ndarray]:  # fmt: skip
     """The limits and contacts that a step of `h` seconds from joint coordinates `q` (nq,) with velocities `v` (nv,) may
-    meet. `turning` (links, 6) are the links' bias accelerations."""
+    meet, and who still sleeps of those who were `asleep` (slots + 1,): what comes near wakes.
+
+    `turning` (links, 6) are the links' bias accelerations.
+    """
     model = world.model
     every = world.limits.rows(q)
-    limits = every.select(every.gap < NEAR - 2.0 * h * np.minimum(every.rate(v), 0.0))
-    contacts = _contacts(world, kin, moving, h)
+    near = every.gap < NEAR - 2.0 * h * np.minimum(every.rate(v), 0.0)
+    contacts, asleep = _contacts(world, kin, moving, h, asleep)
+    if asleep.any():
+        near &= asleep[np.append(model.columns.link, model.assembly.links)[_slots(model)[every.freedoms[:, 0]]]] == 0
+    limits = every.select(near)
     m, k = len(limits), len(contacts)
     rolling, torsion = np.flatnonzero(contacts.rolling > 0.0), np.flatnonzero(contacts.torsion > 0.0)
     slots = len(model.columns.link)
     if not m + k:
-        return Rows(every, limits, contacts, np.zeros((slots, 0)), [], np.zeros(0), limits.key, rolling, torsion)
+        nothing = np.zeros((slots, 0))
+        return Rows(every, limits, contacts, nothing, [], np.zeros(0), limits.key, rolling, torsion), asleep
     columns = np.zeros((slots + 1, m + 3 * k + 2 * len(rolling) + len(torsion)))
     if m:
         # what a limit does not need of its three freedoms lands in a row of its own
-        columns[np.append(model.columns.slot_of, slots).take(limits.freedoms), np.arange(m)[:, None]] = limits.weights
+        columns[_slots(model).take(limits.freedoms), np.arange(m)[:, None]] = limits.weights
     columns = columns[:-1]
     sides: list[Side] = []
     gap, bend, key = limits.gap, world.limits.bend(limits, q, v, h), limits.key
@@ -111,18 +126,39 @@ def gather(
         swing = 0.5 * h * h * np.minimum(_approach(model, kin, moving, turning, contacts), 0.0)
         bend = np.concatenate((bend, swing))
         key = np.concatenate((key, len(world.limits) + _keys(contacts.key, rolling, torsion)))
+    if asleep.any():
+        columns[asleep[model.columns.link] > 0] = 0.0
     bound = (np.minimum(-gap, 0.0) - bend) / h
     # overlaps part by velocity, slowly; passed limits are restored by the step
     bound[m:] += np.clip(-RECOVERY * gap[m:] / h, 0.0, min(world.slow(), GENTLE))
-    return Rows(every, limits, contacts, columns, sides, bound, key, rolling, torsion)
+    return Rows(every, limits, contacts, columns, sides, bound, key, rolling, torsion), asleep
 
 
-def _contacts(world: World, kin: Kinematics, moving: Motions, h: float) -> Contacts:
-    """The contacts that may be met within `h` seconds."""
+def _slots(model: Model) -> np.ndarray:
+    """The freedom slots (nv + 1,) of joint velocities, the last one for none."""
+    return np.append(model.columns.slot_of, len(model.columns.link))
+
+
+def _contacts(
+    world: World, kin: Kinematics, moving: Motions, h: float, asleep: np.ndarray
+) -> tuple[Contacts, np.ndarray]:
+    """The contacts that may be met within `h` seconds, and who sleeps on."""
     if not world.collider:
-        return Contacts.none()
-    fall = h * np.abs(world.gravity).max()
-    return world.collider.contacts(kin.poses, h * (1.5 * world.speeds(kin, moving) + fall) + 0.004 * world.size)
+        return Contacts.none(), asleep
+    speeds = world.speeds(kin, moving)
+    margin = h * (1.5 * speeds + np.abs(world.gravity).max() * h) + 0.004 * world.size
+    if not asleep.any():
+        return world.collider.contacts(kin.poses, margin), asleep
+    lively = np.append(speeds > np.where(world.keyed_slots, CREEP, STILL) * world.slow(), False)
+    while True:
+        # what is keyed but does not move is as still as the world
+        still = (asleep > 0) | np.append(world.keyed_slots & ~lively[:-1], True)
+        contacts = world.collider.contacts(kin.poses, margin, still)
+        groups = np.stack((asleep[contacts.link], asleep[contacts.other]))
+        woken = groups[:, lively[contacts.link] | lively[contacts.other]]
+        if not woken.any():
+            return contacts, asleep
+        asleep = np.where(np.isin(asleep, woken[woken > 0]), 0, asleep)
 
 
 def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts) -> np.ndarray:

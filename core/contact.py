@@ -56,9 +56,9 @@ class Contacts:
     def __len__(self) -> int:
         return len(self.gap)
 
-    def links(self, which: np.ndarray) -> np.ndarray:
-        """The slots on both sides of some of the contacts, the world's among them."""
-        return np.concatenate((self.link[which], self.other[which]))
+    def pairs(self, which: np.ndarray) -> np.ndarray:
+        """The slots (n, 2) on both sides of some of the contacts."""
+        return np.stack((self.link[which], self.other[which]), axis=1)
 
 
 def tangents(normal: np.ndarray) -> np.ndarray:

@@ -82,8 +82,9 @@ class Flight:
 
     def keep(self, start: State, end: State, touched: np.ndarray, gravity: np.ndarray) -> State:
         """The state `end`, made exact for the bodies that flew freely since `start`: those with none of their links
-        among the `touched` (slots)."""
+        among the pairs that `touched` (t, 2), slots, unless these are of one body."""
         bodies = self.slot_body[touched]
+        bodies = bodies[bodies[:, 0] != bodies[:, 1]]
         flying = np.ones((self.count, 1), dtype=bool)
         flying[bodies[bodies >= 0]] = False
         if not flying.any():

@@ -13,6 +13,7 @@ import numpy as np
 
 from .closing import ALMOST, PROJECTIONS, close
 from .constraints import RECOVERY, Rows, gather, recall, resolve
+from .contact import Contacts
 from .dynamics import respond
 from .kinematics import bias, kinematics, motions
 from .loops import Hold, loop_rows
@@ -29,15 +30,20 @@ CORRECTIONS = 2
 
 @dataclass(frozen=True)
 class Memory:
-    """What a step leaves to the next: the smooth acceleration (nv,) and the impulses of recognised rows; and to who
-    asks: which links were touched (slots,), the number of contacts and the solver's iterations, and of loops the loads
-    (k, 6), torque and force on their real links along the world's axes, and how many of their rows are independent."""
+    """What a step of `h` seconds leaves to the next: the smooth acceleration (nv,), the impulses of recognised rows,
+    and who is `asleep`, as in `Rest.asleep`; and to who asks: the pairs of slots that `touched` (t, 2), with the world
+    for what sleeps, the contacts and their impulses along normals and tangents (k, 3), the solver's iterations, and of
+    loops the loads (l, 6), torque and force on their real links along the world's axes, and how many of their rows are
+    independent."""
 
     smooth: np.ndarray
     keys: np.ndarray
     impulses: np.ndarray
+    asleep: np.ndarray
     touched: np.ndarray
-    contacts: int
+    contacts: Contacts
+    pushes: np.ndarray
+    h: float
     iterations: int
     loads: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
     rank: int = 0
@@ -93,14 +99,23 @@ def _advance(world: World, state: State, h: float) -> tuple[State, float, bool]:
     kin = kinematics(model, q, given)
     expected = state.v if memory is None else state.v + 0.5 * h * memory.smooth
     moving = motions(model, kin, expected, twist)
-    natural, links, across = bias(model, kin, moving, world.gravity, None, change)
+    wrenches = heavier = None
+    if world.fields:
+        start = motions(model, kin, state.v, twist).links
+        wrenches, heavier = world.fields.on_links(model, kin, start, moving.links, middle, h)
+    natural, links, across = bias(model, kin, moving, world.gravity, wrenches, change)
     force, resistance = world.drive(q, state.v, h, middle)
     natural[c.slot_of] += force
-    rows = gather(world, kin, moving, links, q, expected, h)
+    asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
+    rows, asleep = gather(world, kin, moving, links, q, expected, h, asleep)
+    natural[asleep[c.link] > 0] = 0.0
     closing = loop_rows(model, kin, world.loops) if len(world.loops) else None
     forces = np.concatenate((natural[:, None], rows.columns, *((closing.columns,) if closing else ())), axis=1)
     loads = np.zeros((0, 6)) if memory is None else memory.loads
-    answer = respond(model, world.taut(kin, h, loads), resistance, forces, links, across)
+    heavy = world.taut(kin, h, loads)
+    if heavier is not None:
+        heavy = replace(heavy, inertia=heavy.inertia + heavier)
+    answer = respond(model, heavy, resistance, forces, links, across)
     smooth, pushes = answer[c.slot_of, 0], answer[:, 1 : 1 + len(rows.key)]
     free = state.v + h * smooth
     hold, coupling, pull = None, np.zeros((0, len(rows.key))), np.zeros(0)
@@ -125,8 +140,11 @@ def _advance(world: World, state: State, h: float) -> tuple[State, float, bool]:
         # a limit is met once more where the joint went, not only where it was expected to go
         near = len(rows.limits)
         rows.bound[:near] += np.maximum(-beyond[rows.limits.key], 0.0) / (0.5 * h)
-    touched = rows.contacts.links(impulses[rows.normals] != 0)
-    memory = Memory(smooth, rows.key, impulses, touched, len(rows.contacts), iterations)
+    pushes = impulses[rows.contact_rows].reshape(-1, 3)
+    resting = np.flatnonzero(asleep)
+    lying = np.stack((resting, np.full(len(resting), model.assembly.links)), axis=1)
+    touched = np.concatenate((rows.contacts.pairs(pushes[:, 0] != 0), lying))
+    memory = Memory(smooth, rows.key, impulses, asleep, touched, rows.contacts, pushes, h, iterations)
     closed = True
     if violation > 0.0 and not hold:
         after = _recovered(world, after)

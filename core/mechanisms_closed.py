@@ -149,7 +149,7 @@ def bricard() -> Linkage:
     for i in range(5):
         along, hinge = points[i + 1] - points[i], axes[BRICARD_AXES[i]]
         piece = rod(f"rod.{i}", Joint("hinge"), radius=0.05)
-        piece.inertia = np.diag([1.01, 0.02, 1.01]) / 12.0
+        piece.inertia, piece.shapes = np.diag([1.01, 0.02, 1.01]) / 12.0, []
         link = place(linkage, piece, points[i], frame_of(along=along, hinge=hinge), link)
     linkage.connect(None, link, "hinge", at=pose(np.eye(3), points[5]), name="loop")  # the last hinge is about x
     return linkage
@@ -164,9 +164,10 @@ def place(linkage: Linkage, link: Link, point, frame: np.ndarray, parent: Link |
 
 
 def _slender(name: str, length: float) -> Link:
-    """A hinged rod of 1 kg and no width, but for a small moment of inertia about its length."""
+    """A hinged rod of 1 kg and no width, which passes others, but for a small moment of inertia about its length."""
     link = rod(name, Joint("hinge"), length=length)
     link.inertia = length**2 * np.diag([1.0 / 12.0, 1e-4, 1.0 / 12.0])
+    link.shapes = []
     return link
 
 

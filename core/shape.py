@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Surface:
     """How a shape behaves where it touches another.
 
@@ -41,7 +41,7 @@ class Surface:
         """Raises ValueError for a shape that is none."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sphere(Surface):
     """A ball around `center` (3,)."""
 
@@ -66,7 +66,7 @@ class Sphere(Surface):
         _refuse_unless(named, self.radius > 0, self.radius, center=self.center)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Capsule(Surface):
     """All points within `radius` of the segment from `start` (3,) to `end` (3,)."""
 
@@ -89,7 +89,7 @@ class Capsule(Surface):
         _refuse_unless(named, self.radius > 0, self.radius, start=self.start, end=self.end)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TaperedCapsule(Surface):
     """The convex hull of a ball of `radius` around `start` (3,) and one of `end_radius` around `end` (3,)."""
 
@@ -114,7 +114,7 @@ class TaperedCapsule(Surface):
         _refuse_unless(named, min(radii) > 0, radii, start=self.start, end=self.end)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plane(Surface):
     """Everything below the plane through `point` (3,) with outward unit `normal` (3,) is solid. Scenery only."""
 
@@ -131,7 +131,7 @@ class Plane(Surface):
         return replace(self, point=_at(pose, self.point), normal=pose[:3, :3] @ self.normal)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Box(Surface):
     """A solid box: `center` (3,), `half` extents (3,) along the columns of `rotation` (3, 3)."""
 
@@ -156,7 +156,7 @@ class Box(Surface):
             raise ValueError(f"a box of half extents {self.half} around {self.center} is no box; give finite extents")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cylinder(Surface):
     """All points within `radius` of the axis from `start` (3,) to `end` (3,), with flat ends. Scenery only."""
 
@@ -180,7 +180,7 @@ class Cylinder(Surface):
         _refuse_unless(named, good, self.radius, start=self.start, end=self.end)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Hull(Surface):
     """A solid convex polyhedron with corners `vertices` (n, 3) and outward `triangles` (m, 3) of vertex numbers."""
 
@@ -207,7 +207,7 @@ class Hull(Surface):
         _refuse_bad_triangles(named, self.vertices, self.triangles, least=4)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mesh(Surface):
     """A surface of `triangles` (m, 3), numbers of `vertices` (n, 3). Where it is closed what it encloses is solid, else
     it is a shell with two sides. Scenery only, still or on a keyed link."""

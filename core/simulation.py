@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from .closing import freedoms
 from .diagnostics import total_energy
 from .dynamics import GRAVITY
+from .field import Field, Fields
 from .kinematics import Kinematics, Motions, kinematics, motions
 from .linkage import Closure, LinkageError
 from .model import Model, State
 from .motion import Follower, Motion
+from .rest import CREEP, Rest
 from .shape import Scenery
 from .structure import Event
 from .system import System
@@ -29,14 +32,13 @@ to LEISURE times."""
 HASTE, GAIN = 2.0, 5e-4
 """A frame that ends needing more than so many times its steps is taken again, and one that gains so much energy, as a
 share of weight times size and motion."""
+PASSING = 0.25
+"""Links of different bodies that start overlapping by more than this part of the thinner one's thickness are let
+through; by less, they are pushed apart."""
 EXPLOSION = 100.0
 """A gain of energy in one frame, in the same terms, that is no error of integration any more."""
 ENERGY, SUBSTEPS = 6, 7
 """Where a frame's record has its energy and number of steps."""
-STILL = 0.01
-"""Slower than this times `World.slow` looks still;"""
-REST_TIME = 0.5
-"""what has been still so long [s], and nothing drives, is at rest and is not stepped any more."""
 
 
 class SimulationError(RuntimeError):
@@ -48,10 +50,10 @@ class Simulation:
 
     `frame_time` [s] is divided into `substeps` equal steps, or, where that is None, into as many as the motion of each
     frame needs: no link turns by more than TURN in one, none is longer than LONGEST. Links marked keyed follow
-    `motion`; with `follow` the joints' drives aim at its pose too. `cuts`: (time [s], name) of joints, by their links,
-    and connections that are cut; connections have events of their own (see `Closure`). Events fall at their own times,
-    between frames. Raises ValueError for settings that cannot be simulated, LinkageError for loops that cannot be
-    assembled.
+    `motion`; with `follow` the joints' drives aim at its pose too. Force `fields` act on all links. `cuts`: (time [s],
+    name) of joints, by their links, and connections that are cut; connections have events of their own (see `Closure`).
+    Events fall at their own times, between frames. Raises ValueError for settings that cannot be simulated,
+    LinkageError for loops that cannot be assembled.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Simulation:
         follow: bool = False,
         state: State | None = None,
         cuts: Sequence[tuple[float, str]] = (),
+        fields: Sequence[Field] = (),
     ) -> None:
         if not (np.isfinite(frame_time) and frame_time > 0):
             raise ValueError(f"frame time is {frame_time}; give a positive number of seconds")
@@ -77,16 +80,20 @@ class Simulation:
             raise ValueError("links are keyed or followed but there is no motion; give one")
         self.frame_time, self.substeps = float(frame_time), substeps
         follower = Follower(model, motion) if motion is not None else None
-        world = World(model, tuple(scenery), np.asarray(gravity, dtype=float), follower, follow)
+        acting = Fields(tuple(fields), frame_time) if fields else None
+        world = World(model, tuple(scenery), np.asarray(gravity, dtype=float), follower, follow, fields=acting)
         if state is None:
             state = model.rest_state() if follower is None else State(follower.q[0], follower.target(0.0)[1])
         if state.q.shape != (model.nq,) or state.v.shape != (model.nv,):
             raise ValueError(f"the state has {state.q.size} coordinates, the model {model.nq}; make it from this model")
+        self.passing: tuple[tuple[str, str], ...] = ()
+        """Pairs of links that go through each other, as they overlap from the start."""
         self.system, self.state = System.of(world, motion, tuple(cuts)).assembled(state)
         self._frames: list[tuple] = []
         self._seconds: list[float] = []
-        self._speeds: list[float] = []
         self._speed = 0.0
+        self._pass_through()
+        self._rest = self._anew()
         self._seen: tuple[State, Kinematics, Motions, float] | None = None
 
     def run(self, frames: int) -> Iterator[int]:
@@ -100,8 +107,8 @@ class Simulation:
             self._record()
         yield 0
         for frame in range(1, int(frames)):
-            if self._at_rest() and not self.system.structure.until(self.state.time + self.frame_time):
-                self.state = State(self.state.q, np.zeros(self.model.nv), self.state.time + self.frame_time)
+            if self._all_rest() and not self.system.structure.until(self.state.time + self.frame_time):
+                self.state = replace(self.state, time=self.state.time + self.frame_time)
                 last = self._frames[-1]
                 self._frames.append((self.state.q, self.state.v, *last[2:SUBSTEPS], 0, *last[SUBSTEPS + 1 :]))
             else:
@@ -133,14 +140,14 @@ class Simulation:
         joint's place in the real link, its origin by default. Raises LinkageError for what cannot be connected."""
         name = name or f"{host or 'world'}-{real}"
         self.system, self.state = self.system.connected(self.state, host, real, kind, at, closure or Closure(), name)
-        self._speeds.clear()
+        self._rest = self._anew()
 
     def cut(self, name: str) -> None:
         """Cuts a connection, or the joint of a link, now; between frames. Raises LinkageError where it is not there."""
         if name not in (*self.system.structure.loops.names, *self.model.names):
             raise LinkageError(f"no link or connection is called {name!r}; cut one that is there")
         self.system, self.state = self.system.switched(self.state, name, False)
-        self._speeds.clear()
+        self._rest = self._anew()
 
     def freedoms(self) -> tuple[int, int, int]:
         """As `closing.freedoms`, of the state and structure now."""
@@ -150,7 +157,7 @@ class Simulation:
     def _driven(self) -> bool:
         """Whether something puts energy in, or stores it where it is not counted."""
         world = self.world
-        return world.follow or bool(world.model.keyed.any()) or bool(world.loops.soft.any())
+        return world.follow or bool(world.fields or world.model.keyed.any() or world.loops.soft.any())
 
     def _frame(self, frame: int) -> None:
         substeps = self.substeps or self._steps_for(self.state)
@@ -165,12 +172,13 @@ class Simulation:
             self._seconds += path.seconds
         self._check(path.state, frame)
         if len(self.events) > len(before.structure.events):
-            self._speeds.clear()
-        else:
+            self._rest = self._anew()
+        elif not self.world.fields:
             touched = np.concatenate(path.touched)
             path.state = self.system.flight.keep(self.state, path.state, touched, self.world.gravity)
         self.state = path.state
         self._record(substeps)
+        self._fall_asleep()
 
     def _hurried(self, state: State, substeps: int) -> bool:
         """Whether a frame that led to `state` in so many steps shows that they were too long."""
@@ -196,8 +204,8 @@ class Simulation:
         kin, moving, _ = self._look(state)
         spin = np.sqrt((moving.links[:-1, :3] ** 2).sum(-1)).max()
         longest = LONGEST
-        if state.memory is not None and state.memory.contacts:
-            speed = self.world.speeds(kin, moving).max() / self.world.slow()
+        if state.memory is not None and len(state.memory.contacts):
+            speed = self.world.speeds(kin, moving).max() / max(self.world.slow(), 1e-300)
             longest *= min(max(CALM / max(speed, 1e-300), 1.0), LEISURE)
         return math.ceil(self.frame_time * min(max(spin / TURN, 1.0 / longest), 1.0 / SHORTEST) - 1e-9)
 
@@ -235,23 +243,60 @@ class Simulation:
         touching = world.collider.contacts(kin.poses, 0.0)
         self._frames.append((
             state.q, state.v, kin.poses[self.model.assembly.slot],
-            0 if state.memory is None else state.memory.contacts,
+            0 if state.memory is None else len(state.memory.contacts),
             max(0.0, -touching.gap.min(initial=0.0)),
             world.limits.violation(state.q),
             energy,
             substeps, self.system.structure.closed, *self.system.loads(state, kin),
         ))  # fmt: skip
-        self._speed = float(world.speeds(kin, moving).max(initial=0.0))
-        self._speeds.append(self._speed)
+        speeds = world.speeds(kin, moving)
+        self._speed = float(speeds.max(initial=0.0))
+        self._rest.note(speeds)
 
-    def _at_rest(self) -> bool:
-        """Whether nothing drives or moves any more, and has not begun to topple: that begins slowly, but grows."""
-        frames = math.ceil(REST_TIME / self.frame_time)
-        half = (frames + 3) // 2
-        recent, still = np.array(self._speeds[-2 * half :]), STILL * self.world.slow()
-        if self._driven or len(self._speeds) <= 2 * half or recent.max() > still:
+    def _anew(self) -> Rest:
+        """Nothing rests yet: at the start, and when what holds has changed."""
+        world = self.world
+        return Rest(world.model, world.loops, self.frame_time, driven=world.follow or bool(world.fields))
+
+    def _fall_asleep(self) -> None:
+        """Puts what has been still for long to rest."""
+        state = self.state
+        if state.memory is None:
+            return
+        asleep = self._rest.asleep(state.memory.contacts, self.world.slow(), state.memory.asleep)
+        if not np.array_equal(asleep, state.memory.asleep):
+            v = np.where(asleep[self.model.columns.link[self.model.columns.slot_of]] > 0, 0.0, state.v)
+            self.state = replace(state, v=v, memory=replace(state.memory, asleep=asleep))
+
+    def _all_rest(self) -> bool:
+        """Whether everything that is simulated sleeps and nothing that is keyed moves."""
+        memory, model = self.state.memory, self.model
+        if memory is None or not (memory.asleep[model.assembly.slot] > 0)[~model.keyed].all():
             return False
-        return bool(recent[half:].max() <= max(recent[:half].max(), 1e-3 * still))
+        if not model.keyed.any():
+            return True
+        _, twist, after, _ = self.world.keyed(self.state.time + 0.5 * self.frame_time, self.frame_time)
+        return max(np.abs(twist).max(), np.abs(after).max()) < CREEP * self.world.slow()
+
+    def _pass_through(self) -> None:
+        """Lets pairs of links pass that start overlapping: of one body all, of two those that overlap deeply, while
+        scenery pushes out what starts in it."""
+        world, model = self.world, self.model
+        contacts = world.collider.contacts(self.system.poses(self.state), 0.0)
+        link_of = np.full(model.assembly.links + 1, -1)
+        link_of[model.assembly.slot] = np.arange(model.n)
+        one, other = link_of[contacts.link], link_of[contacts.other]
+        scenery = np.append(np.bincount(model.trees, ~model.keyed, model.n)[model.trees] == 0, True)
+        thickness = np.array([min((shape.thickness for shape in own), default=0.0) for own in model.shapes] + [0.0])
+        trees = np.append(model.trees, -1)
+        deep = contacts.gap < -PASSING * np.minimum(thickness[one], thickness[other])
+        through = ~scenery[one] & ~scenery[other] & (deep | (trees[one] == trees[other]))
+        names = {tuple(sorted((model.names[a], model.names[b]))) for a, b in zip(one[through], other[through])}
+        self.passing = tuple(sorted(names))
+        if names:
+            for a, b in self.passing:
+                world = world.apart(a, b)
+            self.system = replace(self.system, world=world)
 
     @property
     def trajectory(self) -> Trajectory:
@@ -261,10 +306,6 @@ class Simulation:
         columns = [_padded(column) for column in zip(*self._frames)]
         loops = np.array(self.system.structure.loops.names, dtype=str)
         return Trajectory(np.array(self.model.names), self.frame_time, *columns, loops, np.array(self._seconds))
-
-
-def _finite(state: State) -> bool:
-    return bool(np.isfinite(state.v).all() and np.isfinite(state.q).all())
 
 
 def _padded(rows: tuple) -> np.ndarray:

@@ -29,7 +29,7 @@ NEARBY = 0.01
 
 @dataclass
 class Advance:
-    """A stretch of time: the `state` at its end, or where it stopped being finite, the slots of the links that were
+    """A stretch of time: the `state` at its end, or where it stopped being finite, the pairs of slots that
     `touched`, and the `seconds` that each step took."""
 
     state: State
@@ -94,7 +94,8 @@ class System:
         seat = pose(np.eye(3), at)
         rest = pose_inverse(poses[ends[0]]) @ poses[ends[1]] @ seat
         added = loops_of([name], [kind], [closure], [ends[0]], [ends[1]], [rest], [seat])
-        system = replace(self, structure=self.structure.joined(added))
+        world = self.world if host is None else self.world.apart(host, real)
+        system = replace(self, world=world, structure=self.structure.joined(added))
         return system.switched(state, name, True) if closure.closed else (system, state)
 
     def switched(
@@ -117,7 +118,10 @@ class System:
             model, state = cut(replace(self.model, loops=structure.loops), state, link, given)
             structure = replace(structure, loops=model.loops)
             follower = Follower(model, self.motion) if self.motion is not None else None
-            world = World(model, world.scenery, world.gravity, follower, world.follow)
+            # the halves of a joint overlap where they were joined
+            host = self.model.parent[link]
+            passing = world.passing | ({(name, self.model.names[host])} if host >= 0 else set())
+            world = World(model, world.scenery, world.gravity, follower, world.follow, None, passing, world.fields)
         structure = structure.note(state.time, name, kind or ("connect" if on else "cut"))
         # the last step's accelerations and loads are of another structure
         world = world.holding(structure.holding())

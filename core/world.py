@@ -10,6 +10,7 @@ import numpy as np
 from .closure import Loops
 from .collision import Collider
 from .dynamics import GRAVITY
+from .field import Fields
 from .kinematics import Kinematics, Motions
 from .limits import Limits
 from .loops import strands_of
@@ -27,13 +28,15 @@ TAUT = 2.0
 @dataclass(frozen=True)
 class World:
     """A model, scenery, gravity (3,) [m/s²] and a source motion, whose keyed links are followed, and whose pose the
-    drives aim at when `follow` is set; `loops` that hold, None for those that do from the start.
+    drives aim at when `follow` is set; `loops` that hold, None for those that do from the start; `passing` names pairs
+    of links that go through each other; force `fields`.
 
-    `reach` (slots,): the farthest point of each link's shapes, or its center of mass, from its origin, and `size` the
-    largest of them [m]. `light` (nv,): what each freedom moves at least, its own link's inertia and armature. `carried`
-    (slots,) and `axis` (slots, 3): in trees that hang from the world, mass times place, in the link's frame, of what a
-    link carries at its joints and itself, as length and direction; `turning` (slots,): the links' own inertias against
-    turning. `strands` as in `Loops.strands`.
+    `keyed_slots` (slots,): which links follow their keys. `reach` (slots,): the farthest point of each link's shapes,
+    or its center of mass, from its origin, and `size` the largest of them of a link that is not keyed [m]. `light`
+    (nv,): what each freedom moves at least, its own link's inertia and armature. `carried` (slots,) and `axis`
+    (slots, 3): in trees that hang from the world, mass times place, in the link's frame, of what a link carries at its
+    joints and itself, as length and direction; `turning` (slots,): the links' own inertias against turning. `strands`
+    as in `Loops.strands`.
     """
 
     model: Model
@@ -42,8 +45,11 @@ class World:
     follower: Follower | None = None
     follow: bool = False
     loops: Loops | None = None
+    passing: frozenset[tuple[str, str]] = frozenset()
+    fields: Fields | None = None
     collider: Collider = field(init=False)
     limits: Limits = field(init=False)
+    keyed_slots: np.ndarray = field(init=False)
     reach: np.ndarray = field(init=False)
     light: np.ndarray = field(init=False)
     carried: np.ndarray = field(init=False)
@@ -65,7 +71,7 @@ class World:
             set_once("loops", self.model.loops.closed())
         set_once("strands", self.loops.strands(self.model.assembly.slot, self.model.parent))
         set_once("gravity", np.asarray(self.gravity, dtype=float))
-        set_once("collider", Collider(shapes, list(self.scenery)))
+        set_once("collider", self._collider(shapes))
         set_once("limits", Limits(self.model))
         set_once("reach", reach)
         carried, axis = self._carried()
@@ -73,13 +79,41 @@ class World:
         set_once("axis", axis)
         set_once("turning", 0.5 * np.trace(self.model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300)
         set_once("light", self.model.own_inertia() + self.model.armature)
-        set_once("size", float(reach.max(initial=0.0)) or 1.0)
+        keyed = np.zeros(a.links, dtype=bool)
+        keyed[a.slot] = self.model.keyed
+        set_once("keyed_slots", keyed)
+        set_once("size", float(reach[~keyed].max(initial=0.0)) or 1.0)
+
+    def _collider(self, shapes: list[list]) -> Collider:
+        """Neighbours do not meet, nor what a connection joins, open or closed."""
+        model, a = self.model, self.model.assembly
+        parent, keyed = np.full(a.links, -1), np.zeros(a.links, dtype=bool)
+        hung = model.parent >= 0
+        parent[a.slot[hung]] = a.slot[model.parent[hung]]
+        keyed[a.slot] = model.keyed
+        return Collider(shapes, self.scenery, keyed=keyed, parent=parent, apart=self._separate())
+
+    def _separate(self) -> np.ndarray:
+        """Pairs (k, 2) of slots that do not meet beside neighbours."""
+        number = dict(zip(self.model.names, self.model.assembly.slot.tolist()))
+        named = [(number[one], number[other]) for one, other in sorted(self.passing)]
+        loops = np.stack((self.model.loops.host, self.model.loops.real), axis=1)
+        return np.concatenate((np.array(named, dtype=np.intp).reshape(-1, 2), loops))
 
     def holding(self, loops: Loops) -> World:
         """The same world with other loops closed."""
         world = copy.copy(self)
         object.__setattr__(world, "loops", loops)
         object.__setattr__(world, "strands", loops.strands(self.model.assembly.slot, self.model.parent))
+        return world
+
+    def apart(self, one: str, other: str) -> World:
+        """The same world in which two links go through each other."""
+        world = copy.copy(self)
+        object.__setattr__(world, "passing", self.passing | {(one, other)})
+        collider = copy.copy(self.collider)
+        collider.separate(self._separate())
+        object.__setattr__(world, "collider", collider)
         return world
 
     def _carried(self) -> tuple[np.ndarray, np.ndarray]:

@@ -19,10 +19,14 @@ def rotations(rng, count):
     return q
 
 
+def in_world(poses):
+    """Poses (n, 4, 4) of links, and the world's own."""
+    return np.concatenate((poses, np.eye(4)[None]))
+
+
 def touch(shape, scenery, margin=0.01, pose=None):
     """Contacts of one shape on one link."""
-    poses = np.eye(4)[None] if pose is None else pose[None]
-    return Collider([[shape]], [scenery]).contacts(poses, margin)
+    return Collider([[shape]], [scenery]).contacts(in_world(np.eye(4)[None] if pose is None else pose[None]), margin)
 
 
 def capsule(start, end, radius=0.1, **surface):
@@ -158,16 +162,16 @@ def test_pairs_are_independent():
     """Many shapes and many boxes at once give what each pair gives alone."""
     rng = np.random.default_rng(3)
     shapes = [
-        [capsule(*rng.uniform(-1, 1, (2, 3))), sphere(rng.uniform(-1, 1, 3))],
+        [capsule(*rng.uniform(-1, 1, (2, 3)), family="one"), sphere(rng.uniform(-1, 1, 3), family="one")],
         [],
-        [capsule((0, 0, 0), (1, 0, 0))],
+        [capsule((0, 0, 0), (1, 0, 0), family="one")],
     ]
     frames = rotations(rng, 6)
     scenery = [GROUND, *(Box(center=rng.uniform(-1, 1, 3), half=np.full(3, 0.6), rotation=r) for r in frames[:3])]
     poses = np.tile(np.eye(4), (3, 1, 1))
     poses[:, :3, :3], poses[:, :3, 3] = frames[3:], rng.uniform(-1, 1, (3, 3))
     margin = np.array([0.5, 0.2, 0.6])
-    together = Collider(shapes, scenery).contacts(poses, margin)
+    together = Collider(shapes, scenery).contacts(in_world(poses), margin)
     assert_sound(together)
     alone = [
         (link, *point, gap)
@@ -195,21 +199,24 @@ def test_keys_persist_while_sliding():
     pose, keys = np.eye(4), set()
     for x in np.linspace(-0.3, 0.3, 7):
         pose[:3, 3] = x, 0.1 * x, 1.1 + 1e-4 * np.sin(40 * x)
-        keys.add(tuple(sorted(collider.contacts(pose[None], 0.01).key)))
+        keys.add(tuple(sorted(collider.contacts(in_world(pose[None]), 0.01).key)))
     assert len(keys) == 1
 
 
 def test_nothing_to_touch():
     """Links without shapes and scenes without scenery are ordinary."""
     for shapes, scenery in (([[], []], [GROUND, CUBE]), ([[sphere((0, 0, 0))], []], [])):
-        contacts = Collider(shapes, scenery).contacts(np.tile(np.eye(4), (2, 1, 1)), np.array([0.1, 0.1]))
+        contacts = Collider(shapes, scenery).contacts(np.tile(np.eye(4), (3, 1, 1)), np.array([0.1, 0.1]))
         assert len(contacts) == 0
         assert contacts.point.shape == contacts.normal.shape == (0, 3)
 
 
-def test_unknown_scenery_is_refused():
-    with pytest.raises(ValueError, match="Plane or Box"):
-        Collider([[]], [sphere((0, 0, 0))])
+def test_what_is_no_shape_is_refused_by_name():
+    """A line that says what can be given instead."""
+    with pytest.raises(ValueError, match="a str cannot be touched; give Sphere"):
+        Collider([[]], ["floor"])
+    with pytest.raises(ValueError, match="a link has a Plane, which only scenery can be"):
+        Collider([[GROUND]])
 
 
 def test_tangent_frames_are_orthonormal_and_steady_on_walls():
