@@ -100,7 +100,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
         seconds={**seconds, "total": time.perf_counter() - clock[0]},
         joint_separation_max_m=fidelity.separation_m, bake_error_max_m=fidelity.error_m,
         bake_error_max_deg=fidelity.error_deg, connections=held(grips, loops, fidelity.gaps_m, simulation, start),
-        passing=[tuple(pair) for pair in getattr(simulation, "passing", ())],
+        passing=list(simulation.passing),
         scenery={"taken": [thing.name for thing in surroundings.shapes], "ignored": sorted(surroundings.ignored)},
         warnings=warnings, ok=len(trajectory) == frames, automatic=not settings.substeps, **measured(trajectory),
     )  # fmt: skip
@@ -252,7 +252,7 @@ def _simulation(armature, cast: Cast, fields: tuple, warnings: list[RigWarning])
         substeps=settings.substeps or None,
         gravity=gravity(),
         follow=_follows(cast),
-        **({"fields": fields} if fields else {}),
+        fields=fields,
     )
 
 
