@@ -33,7 +33,8 @@ class Collider:
     """Contact generation between the shapes of links, and with scenery.
 
     `shapes` holds a list per slot, in the link's frame. What never meets: links that are both `keyed` (slots,), a link
-    and its `parent` (slots,), -1 for none, and `apart` (k, 2), pairs of slots.
+    and its `parent` (slots,), -1 for none, and `apart` (k, 2), pairs of slots. `tree` (slots,) numbers of what moves as
+    one.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Collider:
         *,
         keyed: np.ndarray | None = None,
         parent: np.ndarray | None = None,
+        tree: np.ndarray | None = None,
         apart: np.ndarray | None = None,
     ) -> None:
         links = len(shapes)
@@ -52,6 +54,7 @@ class Collider:
         self.geometry = Geometry([*own, *scenery], np.append(slots, np.full(len(scenery), links)), len(own))
         self.keyed = np.append(np.zeros(links, bool) if keyed is None else keyed, True)
         self.parent = np.append(np.full(links, -1) if parent is None else parent, -2)
+        self.tree = np.arange(links) if tree is None else tree
         self.solids = {
             i: PreparedMesh.of(shape) for i, shape in enumerate(self.geometry.shapes) if isinstance(shape, (Hull, Mesh))
         }
@@ -74,7 +77,13 @@ class Collider:
         if self.moving * (self.moving - 1) // 2 <= FEW:
             a, b = np.triu_indices(self.moving, 1)
             met = self._meet(a, b).nonzero()[0]
-            self._pairs = a[met], b[met]
+            a, b = a[met], b[met]
+            self._pairs = a, b, self._together(a, b)
+
+    def _together(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Whether pairs of shapes of links are of one tree."""
+        slot = self.geometry.slot
+        return self.tree[slot[a]] == self.tree[slot[b]]
 
     def _meet(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Whether pairs of shapes may meet."""
@@ -150,18 +159,28 @@ class Collider:
         ]
         self._offsets = (radius + (normals * points).sum(axis=1)).reshape(2 * len(rounds), len(planes))
 
-    def contacts(self, poses: np.ndarray, margin: float | np.ndarray, still: np.ndarray | None = None) -> Contacts:
-        """Contacts with a gap below `margin` [m], a scalar or one per link (n,), added up for two links, at poses
-        (n + 1, 4, 4) of the links. Pairs of which both links are `still` (n + 1,) are left out."""
+    def contacts(
+        self,
+        poses: np.ndarray,
+        margin: float | np.ndarray,
+        still: np.ndarray | None = None,
+        beside: np.ndarray | None = None,
+    ) -> Contacts:
+        """Contacts with a gap below `margin` [m], a scalar or one per link (n,), at poses (n + 1, 4, 4) of the links.
+
+        The margins of two links add up; two of one tree have those `beside` (n,) its root instead. Pairs of which both
+        links are `still` (n + 1,) are left out.
+        """
         g = self.geometry
         placed = g.placed(poses)
         margin = np.broadcast_to(np.asarray(margin, dtype=float), (self.links,))
-        reach = margin.take(g.slot[: self.moving])
+        slot = g.slot[: self.moving]
+        reach, near = margin.take(slot), (margin if beside is None else beside).take(slot)
         found = []
         if len(self._planes) and g.moving_rounds:
             found.append(self._rounds_on_planes(placed, reach))
         found += [self._solids_on_planes(placed, reach, *pairs) for pairs in self._standing if len(pairs[0])]
-        a, b, part, reach = self._near(placed, reach, still)
+        a, b, part, reach = self._near(placed, reach, near, still)
         for p, q, touches in self._touch(placed, a, b, part, reach):
             found.append((p[touches.pair], q[touches.pair], *touches[1:]))
         if not found:
@@ -169,26 +188,29 @@ class Collider:
         a, b, *rest = found[0] if len(found) == 1 else [np.concatenate(column) for column in zip(*found, strict=True)]
         return self._contacts(a, b, *rest)
 
-    def _near(self, placed: Placed, reach: np.ndarray, still: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def _near(
+        self, placed: Placed, reach: np.ndarray, near: np.ndarray, still: np.ndarray | None
+    ) -> tuple[np.ndarray, ...]:
         """Pairs of shapes that may touch, a of a lower kind than b, the triangle of b where b is a mesh of the scenery,
         else -1, and how far apart they may be."""
         g = self.geometry
         low, high = g.bounds(placed, moving=True)
-        low, high = low - reach[:, None], high + reach[:, None]
         if self._pairs is not None:
-            a, b = self._pairs
-            met = ((low[a] <= high[b]) & (low[b] <= high[a])).all(axis=1).nonzero()[0]
-            a, b = a[met], b[met]
+            a, b, together = self._pairs
         else:
-            a, b = overlapping(low, high)
+            a, b = overlapping(low - reach[:, None], high + reach[:, None])
             met = self._meet(a, b)
             a, b = a[met], b[met]
+            together = self._together(a, b)
+        far = np.where(together, near[a] + near[b], reach[a] + reach[b])
+        met = (np.maximum(low[a] - high[b], low[b] - high[a]) <= far[:, None]).all(axis=1).nonzero()[0]
+        a, b, far = a[met], b[met], far[met]
         if still is not None and len(a):
             awake = ~(still[g.slot[a]] & still[g.slot[b]])
-            a, b = a[awake], b[awake]
-        far, part = reach[a] + reach[b], np.full(len(a), -1)
+            a, b, far = a[awake], b[awake], far[awake]
+        part = np.full(len(a), -1)
         if self._tree is not None:
-            body, thing = self._tree.near(low, high)
+            body, thing = self._tree.near(low - reach[:, None], high + reach[:, None])
             shape = self._shape[thing]
             met = self._meet(body, shape)
             if still is not None:

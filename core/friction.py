@@ -163,6 +163,7 @@ class _Problem:
         end = scalars + 3 * contacts
         self.split = scalars + contacts
         self.owner = np.arange(scalars, self.split)
+        self.bounds: slice | np.ndarray = slice(scalars, self.split)
         self.order = np.arange(rows)
         self.order[scalars:end] = self.order[scalars:end].reshape(contacts, 3).T.ravel()
         if moments is not None and rows > end:
@@ -197,7 +198,7 @@ class _Problem:
         rolls, spins = np.arange(end, end + 2 * r).reshape(r, 2).T, np.arange(rows - s, rows)
         first, second = self.order[self.split : end].reshape(2, k)
         self.order = np.concatenate((self.order[: self.split], first, rolls[0], spins, second, rolls[1], spins + s))
-        self.owner = scalars + np.concatenate((np.arange(k), moments.rolling_owner, moments.torsion_owner))
+        self.bounds = self.owner = scalars + np.concatenate((np.arange(k), moments.rolling_owner, moments.torsion_owner))
         # The second rows of torsion stand alone at rest, so their impulses stay zero.
         G = np.pad(G, (0, s))
         G[spins + s, spins + s] = G[spins, spins]
@@ -224,7 +225,7 @@ class _Problem:
         pairs = x[..., self.split :].reshape(shape)
         length = np.sqrt(pairs[..., 0, :] ** 2 + pairs[..., 1, :] ** 2)
         np.maximum(length, TINY, out=length)
-        share = self.friction * p[..., self.owner]
+        share = self.friction * p[..., self.bounds]
         share /= length
         np.minimum(share, 1.0, out=share)
         np.multiply(pairs, share[..., None, :], out=p[..., self.split :].reshape(shape))

@@ -205,7 +205,7 @@ class Simulation:
         spin = np.sqrt((moving.links[:-1, :3] ** 2).sum(-1)).max()
         longest = LONGEST
         if state.memory is not None and len(state.memory.contacts):
-            speed = self.world.speeds(kin, moving).max() / max(self.world.slow(), 1e-300)
+            speed = self.world.speeds(kin, moving)[0].max() / max(self.world.slow(), 1e-300)
             longest *= min(max(CALM / max(speed, 1e-300), 1.0), LEISURE)
         return math.ceil(self.frame_time * min(max(spin / TURN, 1.0 / longest), 1.0 / SHORTEST) - 1e-9)
 
@@ -249,7 +249,7 @@ class Simulation:
             energy,
             substeps, self.system.structure.closed, *self.system.loads(state, kin),
         ))  # fmt: skip
-        speeds = world.speeds(kin, moving)
+        speeds, _ = world.speeds(kin, moving)
         self._speed = float(speeds.max(initial=0.0))
         self._rest.note(speeds)
 

@@ -31,12 +31,12 @@ class World:
     drives aim at when `follow` is set; `loops` that hold, None for those that do from the start; `passing` names pairs
     of links that go through each other; force `fields`.
 
-    `keyed_slots` (slots,): which links follow their keys. `reach` (slots,): the farthest point of each link's shapes,
-    or its center of mass, from its origin, and `size` the largest of them of a link that is not keyed [m]. `light`
-    (nv,): what each freedom moves at least, its own link's inertia and armature. `carried` (slots,) and `axis`
-    (slots, 3): in trees that hang from the world, mass times place, in the link's frame, of what a link carries at its
-    joints and itself, as length and direction; `turning` (slots,): the links' own inertias against turning. `strands`
-    as in `Loops.strands`.
+    `keyed_slots` (slots,): which links follow their keys; `root` (slots,): of their trees. `reach` (slots,): the
+    farthest point of each link's shapes, or its center of mass, from its origin, and `size` the largest of them of a
+    link that is not keyed [m]. `light` (nv,): what each freedom moves at least, its own link's inertia and armature.
+    `carried` (slots,) and `axis` (slots, 3): in trees that hang from the world, mass times place, in the link's frame,
+    of what a link carries at its joints and itself, as length and direction; `turning` (slots,): the links' own
+    inertias against turning. `strands` as in `Loops.strands`.
     """
 
     model: Model
@@ -50,6 +50,7 @@ class World:
     collider: Collider = field(init=False)
     limits: Limits = field(init=False)
     keyed_slots: np.ndarray = field(init=False)
+    root: np.ndarray = field(init=False)
     reach: np.ndarray = field(init=False)
     light: np.ndarray = field(init=False)
     carried: np.ndarray = field(init=False)
@@ -71,7 +72,6 @@ class World:
             set_once("loops", self.model.loops.closed())
         set_once("strands", self.loops.strands(self.model.assembly.slot, self.model.parent))
         set_once("gravity", np.asarray(self.gravity, dtype=float))
-        set_once("collider", self._collider(shapes))
         set_once("limits", Limits(self.model))
         set_once("reach", reach)
         carried, axis = self._carried()
@@ -82,6 +82,10 @@ class World:
         keyed = np.zeros(a.links, dtype=bool)
         keyed[a.slot] = self.model.keyed
         set_once("keyed_slots", keyed)
+        root = np.arange(a.links)
+        root[a.slot] = a.slot[self.model.trees]
+        set_once("root", root)
+        set_once("collider", self._collider(shapes))
         set_once("size", float(reach[~keyed].max(initial=0.0)) or 1.0)
 
     def _collider(self, shapes: list[list]) -> Collider:
@@ -91,7 +95,7 @@ class World:
         hung = model.parent >= 0
         parent[a.slot[hung]] = a.slot[model.parent[hung]]
         keyed[a.slot] = model.keyed
-        return Collider(shapes, self.scenery, keyed=keyed, parent=parent, apart=self._separate())
+        return Collider(shapes, self.scenery, keyed=keyed, parent=parent, tree=self.root, apart=self._separate())
 
     def _separate(self) -> np.ndarray:
         """Pairs (k, 2) of slots that do not meet beside neighbours."""
@@ -161,11 +165,13 @@ class World:
         """No more inertia than stability needs: where the step is short for the load, next to nothing."""
         return pull * TAUT * pull / (pull + turning)
 
-    def speeds(self, kin: Kinematics, moving: Motions) -> np.ndarray:
-        """The speed (slots,) [m/s] that no point of each link exceeds."""
+    def speeds(self, kin: Kinematics, moving: Motions) -> tuple[np.ndarray, np.ndarray]:
+        """The speeds (slots,) [m/s] that no point of each link exceeds, in the world and beside its tree's root."""
         twist = moving.links[:-1]
         linear = twist[:, 3:] + cross(twist[:, :3], kin.offset)
-        return np.sqrt((linear * linear).sum(-1)) + self.reach * np.sqrt((twist[:, :3] ** 2).sum(-1))
+        turning = self.reach * np.sqrt((twist[:, :3] ** 2).sum(-1))
+        beside = linear - linear.take(self.root, axis=0)
+        return np.sqrt((linear * linear).sum(-1)) + turning, np.sqrt((beside * beside).sum(-1)) + turning
 
     def slow(self) -> float:
         """A speed [m/s] that looks slow at the model's size: of a fall from a twentieth of it."""
