@@ -198,7 +198,8 @@ class _Problem:
         rolls, spins = np.arange(end, end + 2 * r).reshape(r, 2).T, np.arange(rows - s, rows)
         first, second = self.order[self.split : end].reshape(2, k)
         self.order = np.concatenate((self.order[: self.split], first, rolls[0], spins, second, rolls[1], spins + s))
-        self.bounds = self.owner = scalars + np.concatenate((np.arange(k), moments.rolling_owner, moments.torsion_owner))
+        owner = np.concatenate((np.arange(k), moments.rolling_owner, moments.torsion_owner))
+        self.bounds = self.owner = scalars + owner
         # The second rows of torsion stand alone at rest, so their impulses stay zero.
         G = np.pad(G, (0, s))
         G[spins + s, spins + s] = G[spins, spins]
