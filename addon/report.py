@@ -139,7 +139,7 @@ class Report:
                 "the rig does not reach the simulated place",
             ),
             ("bake_error", self.bake_error_max_deg, ERROR_DEG, "°", "the rig does not reach the simulated turn"),
-            ("penetration", self.penetration_max_m, PENETRATION * height, "m", "the character sinks into the scenery"),
+            ("penetration", self.penetration_max_m, PENETRATION * height, "m", "it sinks into what it touches"),
             ("limit", self.limit_violation_max_deg, LIMIT_DEG, "°", "joints exceed their limits"),
         ]
         promises += [

@@ -112,7 +112,9 @@ def _chosen(collection, members: list, surroundings: Surroundings) -> list:
     moved = [thing for thing in bodies if thing not in {*still, *own} and thing in shown]
     surroundings.ignore("moved by Blender's rigid body physics (make them Passive or Animated)", moved)
     bare = [thing for thing in found if thing.type not in SURFACES]
-    surroundings.ignore("they have no surface", bare)
+    copies = [thing for thing in bare if thing.is_instancer]
+    surroundings.ignore("they show instances (make them real: Object > Apply)", copies)
+    surroundings.ignore("they have no surface", [thing for thing in bare if thing not in copies])
     return [thing for thing in found if thing not in {*bare, *moved}]
 
 

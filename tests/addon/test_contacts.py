@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from rigs import chain, simulate, values, world_heads
+from rigs import chain, make_rig, simulate, values, world_heads
 from staging import body, collected, cube, mesh_object
 
 STEPS, TREAD, RISE, WIDTH = 3, 0.3, 0.18, 2.0
@@ -121,6 +121,32 @@ def test_characters_that_meet_do_not_fall_through_each_other():
         armature.armature_dynamics.layers = [armature == lower, armature == upper] + 18 * [False]
     simulate(lower, end=30)
     assert heads_at(upper, 30)[0, 2] == pytest.approx(0.15, abs=0.03), "without a group in common they pass"
+
+
+def test_bones_that_overlap_at_the_start_are_let_through_and_told():
+    """Thighs that touch at the hips must not push the legs apart, and who wonders finds the pair in the report."""
+    armature = make_rig([
+        ("hips", (0, 0, 1.0), (0, 0, 1.2), None, False),
+        ("left", (0.05, 0, 1.0), (0.05, 0, 0.5), "hips", False),
+        ("right", (-0.05, 0, 1.0), (-0.05, 0, 0.5), "hips", False),
+    ])  # fmt: skip
+    bpy.context.scene.use_gravity = False
+    report = simulate(armature, end=13, use_ground=False)
+    assert report.passing == [("left", "right")]
+    assert "left and right" in "\n".join(report.lines())
+    assert report.ok and report.contacts_max == 0, "they do not meet at all"
+    report = simulate(armature, end=13, use_ground=False, self_collision=False)
+    assert report.passing == [], "a family does not meet anyway"
+
+
+def test_who_moves_nothing_is_told_so():
+    """A carrier alone is an animation, not a simulation."""
+    from armature_dynamics.addon.rig import ConversionError
+
+    armature = chain(2)
+    simulate_nothing(armature, armature)
+    with pytest.raises(ConversionError, match="set the bones that physics should move to Simulated"):
+        simulate(armature)
 
 
 def test_results_do_not_depend_on_the_playhead_or_on_what_is_hidden():

@@ -96,12 +96,16 @@ def test_what_has_no_surface_is_ignored_and_listed():
     flat.scale = (0, 1, 1)
     for thing in (lamp, empty):
         bpy.context.collection.objects.link(thing)
-    found = surveyed(collected(lamp, empty, bare, flat, edges))
-    assert not found.shapes and sorted(found.ignored) == ["Bare", "Cube", "Edges", "Empty", "Lamp"]
+    copies = bpy.data.objects.new("Copies", None)
+    bpy.context.collection.objects.link(copies)
+    copies.instance_type, copies.instance_collection = "COLLECTION", collected()
+    found = surveyed(collected(lamp, empty, bare, flat, edges, copies))
+    assert not found.shapes and sorted(found.ignored) == ["Bare", "Copies", "Cube", "Edges", "Empty", "Lamp"]
     lines = [warning.message for warning in found.warnings]
     assert any("no surface" in line and "'Empty', 'Lamp'" in line for line in lines)
     assert any("no mesh" in line and "'Bare'" in line for line in lines)
     assert any("scale is zero" in line and "'Cube'" in line for line in lines)
+    assert any("make them real" in line and "'Copies'" in line for line in lines)
     assert any("no faces" in line and "'Edges'" in line for line in lines)
 
 
@@ -188,6 +192,20 @@ def test_a_compound_is_made_of_its_parts():
     found = surveyed()
     assert list(found.shapes) == [part] and isinstance(found.shapes[part], Box)
     assert found.shapes[part].friction == pytest.approx(0.125) and not found.warnings
+
+
+def test_the_winds_of_the_scene_blow():
+    """Force fields that move Blender's rigid bodies move characters."""
+    bpy.context.scene.use_gravity = False
+    armature = chain(1, height=2.0)
+    bpy.ops.object.effector_add(type="WIND", location=(0, 0, 0), rotation=(0, np.pi / 2, 0))
+    bpy.context.object.field.strength = 200.0
+    before = world_heads(armature)["bone0"]
+    report = simulate(armature, end=25, use_ground=False)
+    bpy.context.scene.frame_set(25)
+    blown = world_heads(armature)["bone0"] - before
+    assert blown[0] > 0.1 and np.abs(blown[1:]).max() < 0.2 * blown[0]
+    assert report.ok, "the energy comes from outside"
 
 
 def test_without_ground_and_gravity_a_body_floats():
