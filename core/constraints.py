@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .contact import Contacts, tangents
-from .friction import Outcome, energy, guard, solve
+from .friction import Moments, Outcome, energy, guard
+from .islands import islands, solve_islands
 from .kinematics import Kinematics, Motions, motions, origins, push
 from .limits import LimitRows
 from .model import Model
@@ -38,9 +39,9 @@ class Rows:
     """m limit rows, then three rows (normal, two tangents) for each of k contacts, then the moments: two rows for each
     of r contacts that resist rolling, one for each of s that resist spinning.
 
-    `columns` (slots, rows): unit impulses on the freedom slots. `sides`: what acts on links, for `velocity`. `bound`
-    (m + k,) [rad/s or m/s]: the lowest allowed velocity of limits and normals. `key` (rows,) recognises a row in the
-    next step. `rolling` (r,) and `torsion` (s,): numbers of contacts.
+    `island` (m + k,) numbers what has to do with each other. `columns` (slots, rows): unit impulses on the freedom
+    slots. `sides`: what acts on links, for `velocity`. `bound` (m + k,) [rad/s or m/s]: the lowest allowed velocity of
+    limits and normals. `key` (rows,) recognises a row in the next step.
     """
 
     every: LimitRows
@@ -50,8 +51,8 @@ class Rows:
     sides: list[Side]
     bound: np.ndarray
     key: np.ndarray
-    rolling: np.ndarray
-    torsion: np.ndarray
+    moments: Moments
+    island: np.ndarray
 
     @property
     def contact_rows(self) -> slice:
@@ -107,10 +108,11 @@ def gather(
     limits = every.select(near)
     m, k = len(limits), len(contacts)
     rolling, torsion = np.flatnonzero(contacts.rolling > 0.0), np.flatnonzero(contacts.torsion > 0.0)
+    moments = Moments(contacts.rolling[rolling], rolling, contacts.torsion[torsion], torsion)
     slots = len(model.columns.link)
     if not m + k:
         nothing = np.zeros((slots, 0))
-        return Rows(every, limits, contacts, nothing, [], np.zeros(0), limits.key, rolling, torsion), asleep
+        return Rows(every, limits, contacts, nothing, [], np.zeros(0), limits.key, moments, np.zeros(0, int)), asleep
     columns = np.zeros((slots + 1, m + 3 * k + 2 * len(rolling) + len(torsion)))
     if m:
         # what a limit does not need of its three freedoms lands in a row of its own
@@ -131,7 +133,19 @@ def gather(
     bound = (np.minimum(-gap, 0.0) - bend) / h
     # overlaps part by velocity, slowly; passed limits are restored by the step
     bound[m:] += np.clip(-RECOVERY * gap[m:] / h, 0.0, min(world.slow(), GENTLE))
-    return Rows(every, limits, contacts, columns, sides, bound, key, rolling, torsion), asleep
+    island = _islands(world, limits, contacts, asleep)
+    return Rows(every, limits, contacts, columns, sides, bound, key, moments, island), asleep
+
+
+def _islands(world: World, limits: LimitRows, contacts: Contacts, asleep: np.ndarray) -> np.ndarray:
+    """The islands (m + k,) of limits and contacts; what sleeps is as good as the world."""
+    if world.bodies == 1:
+        return np.zeros(len(limits) + len(contacts), dtype=np.intp)
+    columns = world.model.columns
+    body = np.where(asleep > 0, -1, world.body)
+    own = body[columns.link[columns.slot_of[limits.freedoms[:, 0]]]]
+    sides = np.concatenate(((own, own), (body[contacts.link], body[contacts.other])), axis=1)
+    return islands(sides.T)
 
 
 def _slots(model: Model) -> np.ndarray:
@@ -234,7 +248,10 @@ def resolve(
     def keep(bound: np.ndarray, guess: np.ndarray) -> tuple[np.ndarray, Outcome]:
         u = velocity.copy()
         u[normal] -= bound
-        return solve(delassus, u, rows.contacts.friction, limits=m, warm=guess, tolerance=exact, sufficient=enough)
+        return solve_islands(
+            delassus, u, rows.contacts.friction, rows.island, limits=m, moments=rows.moments, warm=guess,
+            tolerance=exact, sufficient=enough,
+        )  # fmt: skip
 
     impulses, outcome = keep(rows.bound, warm)
     bounce = np.where(impulses[rows.normals] > 0, _bounce(world, rows, velocity[rows.normals], h), 0.0)

@@ -36,7 +36,8 @@ class World:
     link that is not keyed [m]. `light` (nv,): what each freedom moves at least, its own link's inertia and armature.
     `carried` (slots,) and `axis` (slots, 3): in trees that hang from the world, mass times place, in the link's frame,
     of what a link carries at its joints and itself, as length and direction; `turning` (slots,): the links' own
-    inertias against turning. `strands` as in `Loops.strands`.
+    inertias against turning. `strands` as in `Loops.strands`. `body` (slots + 1,) numbers trees, those that loops join
+    alike; -1 for the world and what is keyed as a whole; there are so many `bodies`.
     """
 
     model: Model
@@ -58,6 +59,8 @@ class World:
     turning: np.ndarray = field(init=False)
     size: float = field(init=False)
     strands: np.ndarray = field(init=False)
+    body: np.ndarray = field(init=False)
+    bodies: int = field(init=False)
 
     def __post_init__(self) -> None:
         a = self.model.assembly
@@ -70,7 +73,6 @@ class World:
         set_once = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         if self.loops is None:
             set_once("loops", self.model.loops.closed())
-        set_once("strands", self.loops.strands(self.model.assembly.slot, self.model.parent))
         set_once("gravity", np.asarray(self.gravity, dtype=float))
         set_once("limits", Limits(self.model))
         set_once("reach", reach)
@@ -86,6 +88,7 @@ class World:
         root[a.slot] = a.slot[self.model.trees]
         set_once("root", root)
         set_once("collider", self._collider(shapes))
+        self._hold()
         set_once("size", float(reach[~keyed].max(initial=0.0)) or 1.0)
 
     def _collider(self, shapes: list[list]) -> Collider:
@@ -108,8 +111,21 @@ class World:
         """The same world with other loops closed."""
         world = copy.copy(self)
         object.__setattr__(world, "loops", loops)
-        object.__setattr__(world, "strands", loops.strands(self.model.assembly.slot, self.model.parent))
+        world._hold()
         return world
+
+    def _hold(self) -> None:
+        """Sets what depends on the loops."""
+        model = self.model
+        object.__setattr__(self, "strands", self.loops.strands(model.assembly.slot, model.parent))
+        tree = np.append(self.root, -1)
+        tree[:-1][np.bincount(self.root, ~self.keyed_slots, len(self.root))[self.root] == 0] = -1
+        body = tree.copy()
+        for low, high in np.sort(tree[np.stack((self.loops.host, self.loops.real), axis=1)]).tolist():
+            if low >= 0:
+                body[body == body[high]] = body[low]
+        object.__setattr__(self, "body", body)
+        object.__setattr__(self, "bodies", len(np.unique(body[body >= 0])))
 
     def apart(self, one: str, other: str) -> World:
         """The same world in which two links go through each other."""
