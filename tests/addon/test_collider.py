@@ -153,6 +153,16 @@ def test_materials_are_known_and_usable():
     assert (slippery, sticky) == ("ice", "rubber")
 
 
+def test_the_menu_of_materials_sets_the_surface_that_it_stands_by():
+    """The same menu is in the body's, the scene's and the bone's panel."""
+    armature = chain(1)
+    own = settings(armature, "bone0")
+    with bpy.context.temp_override(armature_dynamics_surface=own):
+        assert bpy.ops.armature_dynamics.set_surface(material="ice") == {"FINISHED"}
+    assert own.friction == pytest.approx(0.03) and armature.armature_dynamics.friction == pytest.approx(0.6)
+    assert bpy.ops.armature_dynamics.set_surface(material="ice") == {"CANCELLED"}
+
+
 def test_wires_are_where_the_shapes_are():
     """What is drawn must be what collides, in any pose, and follow its settings."""
     armature = chain(2, height=1.0)
