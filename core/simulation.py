@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from .closing import freedoms
+from .contact import tangents
 from .diagnostics import total_energy
 from .dynamics import GRAVITY
 from .field import Field, Fields
@@ -90,6 +91,7 @@ class Simulation:
         """Pairs of links that go through each other, as they overlap from the start."""
         self.system, self.state = System.of(world, motion, tuple(cuts)).assembled(state)
         self._frames: list[tuple] = []
+        self._touches: list[tuple] = []
         self._seconds: list[float] = []
         self._speed = 0.0
         self._pass_through()
@@ -111,6 +113,7 @@ class Simulation:
                 self.state = replace(self.state, time=self.state.time + self.frame_time)
                 last = self._frames[-1]
                 self._frames.append((self.state.q, self.state.v, *last[2:SUBSTEPS], 0, *last[SUBSTEPS + 1 :]))
+                self._touches.append(self._touches[-1])
             else:
                 # states that are not finite are looked for, and taken again or reported
                 with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
@@ -249,9 +252,21 @@ class Simulation:
             energy,
             substeps, self.system.structure.closed, *self.system.loads(state, kin),
         ))  # fmt: skip
+        self._touches.append(self._touching())
         speeds, _ = world.speeds(kin, moving)
         self._speed = float(speeds.max(initial=0.0))
         self._rest.note(speeds)
+
+    def _touching(self) -> tuple[np.ndarray, ...]:
+        """The links that touch, -1 for the world, where (t, 3), and with what forces on the first (t, 3) [N]."""
+        memory = self.state.memory
+        if memory is None:
+            return np.empty(0, int), np.empty(0, int), np.empty((0, 3)), np.empty((0, 3))
+        pressed = np.flatnonzero(memory.pushes[:, 0] > 0.0)
+        contacts, number = memory.contacts, np.full(self.model.assembly.links + 1, -1)
+        number[self.model.assembly.slot] = np.arange(self.model.n)
+        force = (memory.pushes[pressed, None] @ tangents(contacts.normal[pressed]))[:, 0] / memory.h
+        return number[contacts.link[pressed]], number[contacts.other[pressed]], contacts.point[pressed], force
 
     def _anew(self) -> Rest:
         """Nothing rests yet: at the start, and when what holds has changed."""
@@ -304,8 +319,12 @@ class Simulation:
         if not self._frames:
             raise ValueError("the simulation has no frames yet; run it first")
         columns = [_padded(column) for column in zip(*self._frames)]
+        counts = [len(touches[0]) for touches in self._touches]
+        touches = [np.repeat(np.arange(len(counts)), counts), *map(np.concatenate, zip(*self._touches))]
         loops = np.array(self.system.structure.loops.names, dtype=str)
-        return Trajectory(np.array(self.model.names), self.frame_time, *columns, loops, np.array(self._seconds))
+        return Trajectory(
+            np.array(self.model.names), self.frame_time, *columns, *touches, loops, np.array(self._seconds)
+        )
 
 
 def _padded(rows: tuple) -> np.ndarray:

@@ -19,6 +19,9 @@ class Trajectory:
     `energy` (F,) kinetic and potential [J]; `substeps` (F,) steps that led to each frame; `step_seconds` (steps,) what
     each step took.
 
+    Of t contacts that press, in all frames: `touch_frame` (t,), `touch_link` and `touch_other` (t,) numbers of the
+    links, -1 for the world, `touch_point` (t, 3) [m] and `touch_force` (t, 3) on the link [N].
+
     Of k connections, `loop_names` (k,): `loop_closed` (F, k); `loop_gap` (F, k) [m] how far their ends are apart, NaN
     where open; `loop_force` (F, k, 6) torque and force on the real link in the host's joint frame [N m, N]. Where a
     joint was cut, `q` and `v` are NaN beyond the coordinates that there were before.
@@ -37,6 +40,11 @@ class Trajectory:
     loop_closed: np.ndarray
     loop_gap: np.ndarray
     loop_force: np.ndarray
+    touch_frame: np.ndarray
+    touch_link: np.ndarray
+    touch_other: np.ndarray
+    touch_point: np.ndarray
+    touch_force: np.ndarray
     loop_names: np.ndarray
     step_seconds: np.ndarray
 
