@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .closure import Loops
+from .groups import joined
 from .kinematics import kinematics, motions
 from .model import Model, State
 from .spatial import cross, skew
@@ -39,7 +40,9 @@ class Flight:
         link_of = np.full(a.links + 1, -1)
         link_of[a.slot] = np.arange(model.n)
         ends = link_of[np.stack((loops.host, loops.real))]
-        body = _joined(np.append(model.trees, -1), ends.T)
+        # the world is 0, so that what is tied to it belongs to it
+        tree = np.append(model.trees + 1, 0)
+        body = joined(model.n + 1, tree[ends])[tree[:-1]] - 1
         flies = (model.parent >= 0) | (c.kinds == "free")
         grounded = body[~flies | model.keyed]
         flying = ~np.isin(body, np.append(grounded, -1))
@@ -104,16 +107,3 @@ class Flight:
         v[self.root_v[:, None] + np.arange(3)] += turned[:, :, 0]
         v[self.root_v[:, None] + np.arange(3, 6)] += (to_rest @ change[:, :, None])[:, :, 0]
         return replace(end, q=q, v=v)
-
-
-def _joined(trees: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The body (n,) of each link, the lowest of the `trees` (n + 1,) that pairs of links `ends` (k, 2) join; -1, and
-    all that is joined to it, is the world."""
-    body = trees.copy()
-    for _ in range(len(ends)):
-        pairs = body[ends]
-        if (pairs[:, 0] == pairs[:, 1]).all():
-            break
-        for low, high in np.sort(pairs, axis=1).tolist():
-            body[body == high] = low
-    return body[:-1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .friction import Moments, Outcome, solve
+from .groups import joined
 
 PACK = 48
 """Small islands are solved together until they have so many rows: less would not fill the time of a call of numpy."""
@@ -27,17 +28,7 @@ def islands(trees: np.ndarray) -> np.ndarray:
         return np.zeros(len(trees), np.intp)
     highest = np.maximum(first, second)
     joins = lowest != highest
-    root = np.arange(top + 1)
-    if joins.any():
-        a, b = lowest[joins], highest[joins]
-        # Each root hangs on the lowest it is joined with, and what hangs on it follows.
-        while True:
-            low, high = np.minimum(root[a], root[b]), np.maximum(root[a], root[b])
-            if (low == high).all():
-                break
-            np.minimum.at(root, high, low)
-            while (root[root] != root).any():
-                root = root[root]
+    root = joined(top + 1, np.stack((lowest, highest))[:, joins])
     label = np.where(lowest < 0, -1, root[lowest])
     label[label < 0] = label[label >= 0].min()
     return np.unique(label, return_inverse=True)[1].reshape(-1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from .closure import Loops
 from .contact import Contacts
+from .groups import joined
 from .model import Model
 
 STILL = 0.01
@@ -47,10 +48,6 @@ class Rest:
         np.maximum.at(fastest, self.tree[:-1], speeds)
         self._speeds = [*self._speeds[1 - 2 * self._half :], fastest]
 
-    def forget(self) -> None:
-        """Begins anew, as what holds has changed."""
-        self._speeds.clear()
-
     def asleep(self, contacts: Contacts, slow: float, before: np.ndarray) -> np.ndarray:
         """The group (slots + 1,) in which each slot's tree sleeps, 0 for what is awake, as those that `contacts` or
         loops join do so together. `slow` as in `World.slow`; `before` like the result: who sleeps already."""
@@ -60,7 +57,7 @@ class Rest:
         if self._speeds:
             carried = (self.scenery & (self._speeds[-1] > CREEP * slow))[sides].any(axis=0)
             calm[sides[:, carried]] = False
-        group = _joined(self.count + 1, sides[:, ~self.scenery[sides].any(axis=0)])
+        group = joined(self.count + 1, sides[:, ~self.scenery[sides].any(axis=0)])
         restless = np.zeros(self.count + 1, dtype=bool)
         restless[group[~calm]] = True
         rests = ~restless[group] & ~self.scenery
@@ -77,14 +74,3 @@ class Rest:
         recent = np.array(self._speeds[-2 * half :])
         earlier, later = recent[:half].max(axis=0), recent[half:].max(axis=0)
         return (recent.max(axis=0) <= still) & (later <= np.maximum(earlier, 1e-3 * still))
-
-
-def _joined(count: int, pairs: np.ndarray) -> np.ndarray:
-    """The smallest number (count,) among all that `pairs` (2, k) join each number to."""
-    group = np.arange(count)
-    while True:
-        low = group[pairs].min(axis=0)
-        np.minimum.at(group, pairs.reshape(-1), np.tile(low, 2))
-        group = group[group]
-        if (group[pairs[0]] == group[pairs[1]]).all():
-            return group

@@ -11,6 +11,7 @@ from .closure import Loops
 from .collision import Collider
 from .dynamics import GRAVITY
 from .field import Fields
+from .groups import joined
 from .kinematics import Kinematics, Motions
 from .limits import Limits
 from .loops import strands_of
@@ -118,12 +119,11 @@ class World:
         """Sets what depends on the loops."""
         model = self.model
         object.__setattr__(self, "strands", self.loops.strands(model.assembly.slot, model.parent))
-        tree = np.append(self.root, -1)
-        tree[:-1][np.bincount(self.root, ~self.keyed_slots, len(self.root))[self.root] == 0] = -1
-        body = tree.copy()
-        for low, high in np.sort(tree[np.stack((self.loops.host, self.loops.real), axis=1)]).tolist():
-            if low >= 0:
-                body[body == body[high]] = body[low]
+        scenery = np.append(np.bincount(self.root, ~self.keyed_slots, len(self.root))[self.root] == 0, True)
+        tree = np.append(self.root, len(self.root))
+        ends = tree[np.stack((self.loops.host, self.loops.real))]
+        body = joined(len(tree), ends[:, ~scenery[ends].any(axis=0)])[tree]
+        body[scenery] = -1
         object.__setattr__(self, "body", body)
         object.__setattr__(self, "bodies", len(np.unique(body[body >= 0])))
 
