@@ -21,7 +21,7 @@ works of approach are less than this share of the first, all that still approach
 FINISHES = False, False, True, True
 """in so many attempts, the last ones, which hardly ever take place, without friction."""
 PASSES = 1e-10
-"""An approach, as a share of the fastest velocity of any contact, that is none."""
+"""An approach, as a share of the fastest velocity of any contact of the island, that is none."""
 
 
 def impacts(
@@ -47,8 +47,7 @@ def impacts(
     if active is not None:
         able &= active
     normal = u[::3]
-    limit = PASSES * np.abs(u).max(initial=0.0)
-    if not (able & (normal < -limit)).any():
+    if not (able & (normal < 0.0)).any():
         return p
     blocks = np.abs(G).reshape(contacts, 3, contacts, 3).max((1, 3))
     size = np.sqrt(blocks.diagonal())
@@ -56,6 +55,9 @@ def impacts(
     inverse = able / np.maximum(compliance, TINY)
     first, island = np.zeros(contacts), _islands(coupled)
     rounds = ROUNDS + np.bincount(island)[island]
+    fastest = np.zeros(contacts)
+    np.maximum.at(fastest, island, np.abs(u).reshape(-1, 3).max(1))
+    limit = PASSES * fastest[island]
     for number in range(rounds.max()):
         approach = np.minimum(normal, 0.0)
         work = approach * approach * inverse * (approach < -limit)
@@ -112,7 +114,7 @@ def _together(G: np.ndarray, u: np.ndarray, friction: np.ndarray, restitution: n
     return p
 
 
-def _finished(G: np.ndarray, u: np.ndarray, friction: np.ndarray, island: np.ndarray, limit: float) -> np.ndarray:
+def _finished(G: np.ndarray, u: np.ndarray, friction: np.ndarray, island: np.ndarray, limit: np.ndarray) -> np.ndarray:
     """Impulses (3 k,) that stop whatever still approaches, all at once and without bounce."""
     p = np.zeros(len(u))
     able = np.flatnonzero(island < len(island))
@@ -120,11 +122,11 @@ def _finished(G: np.ndarray, u: np.ndarray, friction: np.ndarray, island: np.nda
         rows = _rows(at)
         block, v = G[np.ix_(rows, rows)], u[rows]
         for frictionless in FINISHES:
-            if v[::3].min() >= -limit:
+            if (v[::3] >= -limit[at]).all():
                 break
             if frictionless:
                 part = np.zeros(len(v))
-                part[::3] = _pressed_apart(block[::3, ::3], v[::3], 0.1 * limit)
+                part[::3] = _pressed_apart(block[::3, ::3], v[::3], 0.1 * limit[at[0]])
             else:
                 part = solve(block, v, friction[at], tolerance=1e-12, sufficient=1e-10)[0]
             part = guard(block, v, part, np.zeros(len(v)))
