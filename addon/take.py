@@ -121,8 +121,6 @@ def take(armature) -> Iterator[tuple[str, float]]:
 
 
 def _keep_touches(actor: Actor, trajectory: Trajectory, start: int) -> None:
-    if getattr(trajectory, "touch_frame", None) is None:
-        return
     weight = sum(link.mass for link in actor.character.links) * float(np.linalg.norm(gravity()))
     touches.keep(actor.armature, actor.links, trajectory, start, weight, actor.character.height)
 

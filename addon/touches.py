@@ -15,7 +15,7 @@ ARROW = 0.5
 @dataclass(frozen=True, eq=False)
 class Touches:
     """The contacts of one armature's last take, in the order of their scene `frames` (c,): `points` (c, 3) [m] and the
-    ends (c, 3) of the arrows of their forces."""
+    ends (c, 3) of the arrows of the forces on it."""
 
     frames: np.ndarray
     points: np.ndarray
@@ -35,11 +35,13 @@ _kept: dict[int, Touches] = {}
 def keep(armature, links: slice, trajectory: Trajectory, start: int, weight: float, height: float) -> None:
     """Remembers where the `links` of an armature touched; `weight` [N] and `height` [m] of the character give the
     arrows their length."""
-    numbers = np.column_stack([trajectory.touch_link, trajectory.touch_other])
-    own = ((numbers >= links.start) & (numbers < links.stop)).any(axis=1)
+    numbers = np.stack([trajectory.touch_link, trajectory.touch_other])
+    ours, also = (numbers >= links.start) & (numbers < links.stop)
+    own = ours | also
     points = trajectory.touch_point[own]
     scale = ARROW * height / weight if weight > 0 else 0.0
-    ends = points + scale * trajectory.touch_force[own]
+    # the trajectory has what acts on the first of the two
+    ends = points + scale * np.where(ours[own], 1.0, -1.0)[:, None] * trajectory.touch_force[own]
     frames = start + trajectory.touch_frame[own]
     order = np.argsort(frames, kind="stable")
     _kept[armature.session_uid] = Touches(

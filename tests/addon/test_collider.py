@@ -205,12 +205,12 @@ def test_contacts_are_drawn_at_their_frames():
 
     armature = chain(2)
     trajectory = SimpleNamespace(
-        touch_frame=np.array([2, 0, 2]), touch_link=np.array([3, 0, 4]), touch_other=np.array([5, 5, 5]),
+        touch_frame=np.array([2, 0, 2]), touch_link=np.array([3, 0, 5]), touch_other=np.array([-1, 5, 4]),
         touch_point=np.array([(1, 0, 0), (9, 9, 9), (2, 0, 0)], dtype=float),
         touch_force=np.array([(0, 0, 100), (0, 0, 1), (0, 0, 50)], dtype=float),
     )  # fmt: skip
     touches.keep(armature, slice(3, 5), trajectory, 10, weight=100.0, height=2.0)
     points, arrows = touches.kept(armature).at(12)
     assert np.allclose(points, [(1, 0, 0), (2, 0, 0)])
-    assert np.allclose(arrows, [(1, 0, 0), (1, 0, 1), (2, 0, 0), (2, 0, 0.5)])
+    assert np.allclose(arrows, [(1, 0, 0), (1, 0, 1), (2, 0, 0), (2, 0, -0.5)]), "on the character itself"
     assert len(touches.kept(armature).at(10)[0]) == 0 and len(touches.kept(armature).at(13)[0]) == 0

@@ -3,6 +3,7 @@
 import bpy
 import numpy as np
 import pytest
+from armature_dynamics.addon import overlay, touches
 from rigs import chain, make_rig, simulate, values, world_heads
 from staging import body, collected, cube, mesh_object
 
@@ -121,6 +122,21 @@ def test_characters_that_meet_do_not_fall_through_each_other():
         armature.armature_dynamics.layers = [armature == lower, armature == upper] + 18 * [False]
     simulate(lower, end=30)
     assert heads_at(upper, 30)[0, 2] == pytest.approx(0.15, abs=0.03), "without a group in common they pass"
+
+
+def test_contacts_and_forces_are_kept_for_drawing():
+    """At rest the forces at the points that are drawn carry the character's weight, at its place."""
+    armature = chain(2, height=0.3)
+    report = simulate(armature, end=40, mass=10.0, show_contacts=True)
+    met = touches.kept(armature)
+    points, arrows = met.at(40)
+    assert len(points) and report.contacts_max >= len(points)
+    assert np.abs(points[:, 2]).max() < 0.01
+    # an arrow that carries all the weight is half as long as the character is tall
+    upward = (arrows[1::2] - arrows[::2])[:, 2].sum()
+    assert upward == pytest.approx(0.5 * 0.09, rel=0.05), "rods of radius 4.5 cm lie on the ground"
+    assert ("LINES", overlay.FORCE) in [drawn[:2] for drawn in overlay.figures(armature, 40)]
+    assert len(met.at(1)[0]) == 0, "it begins in the air"
 
 
 def test_bones_that_overlap_at_the_start_are_let_through_and_told():
