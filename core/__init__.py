@@ -7,6 +7,7 @@ for frame in simulation.run(100): ...
 simulation.trajectory                   # frames of joint coordinates and poses
 """
 
+from .impact import Law
 from .integration import step
 from .joint import Joint
 from .linkage import Closure, Link, Linkage, LinkageError
@@ -20,7 +21,7 @@ from .trajectory import Trajectory
 from .world import World
 
 __all__ = [
-    "Box", "Capsule", "Closure", "Cylinder", "Event", "Hull", "Joint", "Link", "Linkage", "LinkageError", "Mesh",
+    "Box", "Capsule", "Closure", "Cylinder", "Event", "Hull", "Joint", "Law", "Link", "Linkage", "LinkageError", "Mesh",
     "Model", "Motion", "Plane", "Simulation", "SimulationError", "Smooth", "Sphere", "State", "TaperedCapsule",
     "Trajectory", "World", "compile_model", "dormand_prince", "rk4", "step",
 ]  # fmt: skip

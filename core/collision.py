@@ -250,7 +250,7 @@ class Collider:
         """The touches of all pairs, kind by kind, and the pairs of shapes of each kind."""
         g = self.geometry
         both = g.kind[a] * 8 + g.kind[b]
-        for kinds in np.unique(both).tolist():
+        for kinds in np.flatnonzero(np.bincount(both)).tolist():
             pairs = np.flatnonzero(both == kinds)
             first, second = divmod(kinds, 8)
             p, q, far = a[pairs], b[pairs], reach[pairs]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .contact import Contacts, tangents
-from .friction import Moments, Outcome, energy, guard
-from .islands import islands, solve_islands
+from .friction import Moments
+from .islands import islands
 from .kinematics import Kinematics, Motions, motions, origins, push
 from .limits import LimitRows
 from .model import Model
@@ -25,13 +25,8 @@ NEAR = 0.03
 """Joint limits enter the constraint solve from this far [rad or m], and from as far as two steps lead."""
 RECOVERY = 0.2
 """Part of an overlap, or of what a limit was passed by, that a step removes."""
-EXACT, ENOUGH = 1e-5, 1e-4
-"""The residuals that the solver aims at and stops trying hard at, as shares of the fastest approach, where there is
-friction; without, digits are cheap."""
 GENTLE = 1.0
 """Overlaps part no faster than this [m/s], however large the model."""
-BOUNCE = 0.1
-"""Contacts that approach more slowly than this times `World.slow` do not bounce."""
 
 
 @dataclass(frozen=True)
@@ -76,18 +71,19 @@ class Rows:
         result = np.zeros(len(self.key))
         result[: len(self.limits)] = self.limits.rate(v)
         for side in self.sides:
-            result[side.rows] += (side.wrenches @ links[side.link][:, :, None]).reshape(-1)
+            rows = side.at[:, None] + np.arange(side.wrenches.shape[1])
+            result[rows] += (side.wrenches @ links[side.link][:, :, None])[:, :, 0]
         return result
 
 
 @dataclass(frozen=True)
 class Side:
-    """Impulses on links: `wrenches` (k, w, 6) on `link` (k,) slots, about their clusters' origins, for consecutive
-    `rows`."""
+    """Impulses on links: `wrenches` (k, w, 6) on `link` (k,) slots, about their clusters' origins, for w rows each, of
+    which those `at` (k,) are the first."""
 
     link: np.ndarray
     wrenches: np.ndarray
-    rows: slice
+    at: np.ndarray
 
 
 def gather(
@@ -121,9 +117,9 @@ def gather(
     sides: list[Side] = []
     gap, bend, key = limits.gap, world.limits.bend(limits, q, v, h), limits.key
     if k:
-        sides = _sides(model, kin, contacts, rolling, torsion, m)
+        sides = _sides(model, kin, contacts, moments, m)
         for side in sides:
-            push(model, kin, side.link, side.wrenches, columns[:, side.rows])
+            push(model, kin, side.link, side.wrenches, columns, side.at)
         gap = np.concatenate((gap, contacts.gap))
         swing = 0.5 * h * h * np.minimum(_approach(model, kin, moving, turning, contacts), 0.0)
         bend = np.concatenate((bend, swing))
@@ -186,29 +182,32 @@ def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarra
         return bent[:, 3:] + cross(bent[:, :3], arm) + cross(twist[:, :3], velocity)
 
     acceleration = curve(contacts.link, contacts.center)
-    if (contacts.other != model.assembly.links).any():
-        acceleration -= curve(contacts.other, contacts.point)
+    between = np.flatnonzero(contacts.other != model.assembly.links)
+    if len(between):
+        acceleration[between] -= curve(contacts.other[between], contacts.point[between])
     return (contacts.normal * acceleration).sum(-1)
 
 
-def _sides(
-    model: Model, kin: Kinematics, contacts: Contacts, rolling: np.ndarray, torsion: np.ndarray, first: int
-) -> list[Side]:
+def _sides(model: Model, kin: Kinematics, contacts: Contacts, moments: Moments, first: int) -> list[Side]:
     """The impulses of the contacts' rows, which begin at row `first`, on the links and on what these touch."""
-    frames = tangents(contacts.normal)
-    rows = first + np.cumsum([0, 3 * len(contacts), 2 * len(rolling), len(torsion)])
-    ends = [contacts.link]
-    if (contacts.other != model.assembly.links).any():
-        ends.append(contacts.other)
-    sides = []
-    for sign, link in zip((1.0, -1.0), ends):
-        arm = contacts.point - origins(model, kin, link)
-        sides.append((sign, link, np.concatenate((cross(arm[:, None, :], frames), frames), axis=-1), 0))
-        if len(rolling):
-            sides.append((sign, link[rolling], _moments(frames[rolling, 1:]), 1))
-        if len(torsion):
-            sides.append((sign, link[torsion], _moments(frames[torsion, :1]), 2))
-    return [Side(link, sign * wrenches, slice(*rows[part : part + 2])) for sign, link, wrenches, part in sides]
+    frames, every = tangents(contacts.normal), np.arange(len(contacts))
+    rolls, spins = moments.rolling_owner, moments.torsion_owner
+    rolling = first + 3 * len(contacts)
+    spinning = rolling + 2 * len(rolls)
+
+    def acting(sign: float, link: np.ndarray, which: np.ndarray) -> list[Side]:
+        arm, axes = contacts.point[which] - origins(model, kin, link[which]), frames[which]
+        wrenches = sign * np.concatenate((cross(arm[:, None, :], axes), axes), axis=-1)
+        sides = [Side(link[which], wrenches, first + 3 * which)]
+        for owner, part, start in ((rolls, slice(1, 3), rolling), (spins, slice(0, 1), spinning)):
+            mine = np.flatnonzero(np.isin(owner, which)) if len(owner) else owner
+            if len(mine):
+                axes = sign * frames[owner[mine], part]
+                sides.append(Side(link[owner[mine]], _moments(axes), start + axes.shape[1] * mine))
+        return sides
+
+    between = np.flatnonzero(contacts.other != model.assembly.links)
+    return acting(1.0, contacts.link, every) + (acting(-1.0, contacts.other, between) if len(between) else [])
 
 
 def _moments(axes: np.ndarray) -> np.ndarray:
@@ -230,54 +229,3 @@ def recall(rows: Rows, keys: np.ndarray, impulses: np.ndarray) -> np.ndarray:
     known = keys[order]
     place = np.minimum(known.searchsorted(rows.key), len(known) - 1)
     return np.where(known[place] == rows.key, impulses[order[place]], 0.0)
-
-
-def resolve(
-    world: World, rows: Rows, delassus: np.ndarray, velocity: np.ndarray, warm: np.ndarray, h: float
-) -> tuple[np.ndarray, int]:
-    """Impulses (rows,) that keep every row at its bound, with friction and restitution, and the solver's iterations.
-
-    `delassus` (rows, rows) is what the rows' velocities (rows,) gain by unit impulses; `warm` (rows,) a guess.
-    """
-    m, k = len(rows.limits), len(rows.contacts)
-    if not m + k:
-        return np.zeros(0), 0
-    normal = np.concatenate((np.arange(m), np.arange(len(rows.key))[rows.normals]))
-    exact, enough = (EXACT, ENOUGH) if k else (EXACT**2, EXACT**2)
-
-    def keep(bound: np.ndarray, guess: np.ndarray) -> tuple[np.ndarray, Outcome]:
-        u = velocity.copy()
-        u[normal] -= bound
-        return solve_islands(
-            delassus, u, rows.contacts.friction, rows.island, limits=m, moments=rows.moments, warm=guess,
-            tolerance=exact, sufficient=enough,
-        )  # fmt: skip
-
-    impulses, outcome = keep(rows.bound, warm)
-    bounce = np.where(impulses[rows.normals] > 0, _bounce(world, rows, velocity[rows.normals], h), 0.0)
-    if bounce.any():
-        lively = np.concatenate((rows.bound[:m], np.maximum(rows.bound[m:], bounce)))
-        impulses, outcome = keep(lively, impulses)
-    if energy(delassus, velocity, impulses) > 0.0:
-        # what parts overlaps or bounces must not bring in energy
-        impulses = guard(delassus, velocity, impulses, keep(np.minimum(rows.bound, 0.0), impulses)[0])
-    return impulses, outcome.iterations
-
-
-def _bounce(world: World, rows: Rows, approach: np.ndarray, h: float) -> np.ndarray:
-    """The velocities (k,) with which contacts that are met leave again, from their free velocities at the step's end.
-
-    A contact is met up to a step early, at a height of its gap, and is left by then: the velocity is what gives the end
-    of the step the energy that restitution leaves of the impact's.
-    """
-    contacts = rows.contacts
-    weight = np.maximum(-contacts.normal @ world.gravity, 0.0)
-    gap = np.maximum(contacts.gap, 0.0)
-    half = 0.5 * h * weight
-    middle = approach + half
-    # the middle's position lies half of half² / weight above the parabola of the fall
-    impact = middle * middle - half * half + 2.0 * weight * gap
-    kept = contacts.restitution**2 * impact - 2.0 * weight * gap
-    return np.where(
-        (approach > -BOUNCE * world.slow()) | (kept <= 0.0), 0.0, np.sqrt(np.maximum(half * half + kept, 0.0)) - half
-    )

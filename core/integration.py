@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from .closing import ALMOST, PROJECTIONS, close
-from .constraints import RECOVERY, Rows, gather, recall, resolve
+from .constraints import RECOVERY, Rows, gather, recall
 from .contact import Contacts
 from .dynamics import respond
 from .kinematics import bias, kinematics, motions
 from .loops import Hold, loop_rows
 from .model import State
+from .response import resolve
 from .world import World
 
 STRAY = 0.008

@@ -209,10 +209,19 @@ def origins(model: Model, kin: Kinematics, link: np.ndarray) -> np.ndarray:
     return every.take(link, axis=0)
 
 
-def push(model: Model, kin: Kinematics, link: np.ndarray, wrenches: np.ndarray, columns: np.ndarray) -> None:
-    """Adds `wrenches` (k, w, 6) on `link` (k,), about the links' clusters' origins, to `columns` (slots, k w) as forces
-    on the freedom slots. What acts on the world moves nothing."""
-    w = wrenches.shape[1]
+def push(
+    model: Model,
+    kin: Kinematics,
+    link: np.ndarray,
+    wrenches: np.ndarray,
+    columns: np.ndarray,
+    at: np.ndarray | None = None,
+) -> None:
+    """Adds `wrenches` (k, w, 6) on `link` (k,), about the links' clusters' origins, as forces on the freedom slots to
+    w `columns` (slots, any) each, of which those `at` (k,) are the first, or one after another. What acts on the world
+    moves nothing."""
+    every = np.arange(wrenches.shape[1])
+    at = len(every) * np.arange(len(link)) if at is None else at
     for leaves in model.assembly.leaves:
         place = link - leaves.first_link
         inside = np.flatnonzero((place >= 0) & (place < leaves.count * leaves.links))
@@ -222,4 +231,4 @@ def push(model: Model, kin: Kinematics, link: np.ndarray, wrenches: np.ndarray, 
         subspace = leaves.freedom_view(kin.columns)[cluster]
         pushes = (subspace @ wrenches[inside].swapaxes(-1, -2)) * leaves.moves[cluster, within][:, :, None]
         slots = leaves.first_freedom + leaves.freedoms * cluster[:, None] + np.arange(leaves.freedoms)
-        columns[slots[:, :, None], (w * inside[:, None] + np.arange(w))[:, None, :]] += pushes
+        columns[slots[:, :, None], (at[inside, None] + every)[:, None, :]] += pushes

@@ -13,6 +13,7 @@ from .contact import tangents
 from .diagnostics import total_energy
 from .dynamics import GRAVITY
 from .field import Field, Fields
+from .impact import Law
 from .kinematics import Kinematics, Motions, kinematics, motions
 from .linkage import Closure, LinkageError
 from .model import Model, State
@@ -51,10 +52,10 @@ class Simulation:
 
     `frame_time` [s] is divided into `substeps` equal steps, or, where that is None, into as many as the motion of each
     frame needs: no link turns by more than TURN in one, none is longer than LONGEST. Links marked keyed follow
-    `motion`; with `follow` the joints' drives aim at its pose too. Force `fields` act on all links. `cuts`: (time [s],
-    name) of joints, by their links, and connections that are cut; connections have events of their own (see `Closure`).
-    Events fall at their own times, between frames. Raises ValueError for settings that cannot be simulated,
-    LinkageError for loops that cannot be assembled.
+    `motion`; with `follow` the joints' drives aim at its pose too. Force `fields` act on all links, impacts follow a
+    `law`. `cuts`: (time [s], name) of joints, by their links, and connections that are cut; connections have events of
+    their own (see `Closure`). Events fall at their own times, between frames. Raises ValueError for settings that cannot
+    be simulated, LinkageError for loops that cannot be assembled.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Simulation:
         state: State | None = None,
         cuts: Sequence[tuple[float, str]] = (),
         fields: Sequence[Field] = (),
+        law: Law = Law.WORK,
     ) -> None:
         if not (np.isfinite(frame_time) and frame_time > 0):
             raise ValueError(f"frame time is {frame_time}; give a positive number of seconds")
@@ -82,7 +84,7 @@ class Simulation:
         self.frame_time, self.substeps = float(frame_time), substeps
         follower = Follower(model, motion) if motion is not None else None
         acting = Fields(tuple(fields), frame_time) if fields else None
-        world = World(model, tuple(scenery), np.asarray(gravity, dtype=float), follower, follow, fields=acting)
+        world = World(model, tuple(scenery), np.asarray(gravity, dtype=float), follower, follow, fields=acting, law=law)
         if state is None:
             state = model.rest_state() if follower is None else State(follower.q[0], follower.target(0.0)[1])
         if state.q.shape != (model.nq,) or state.v.shape != (model.nv,):

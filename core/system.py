@@ -121,7 +121,9 @@ class System:
             # the halves of a joint overlap where they were joined
             host = self.model.parent[link]
             passing = world.passing | ({(name, self.model.names[host])} if host >= 0 else set())
-            world = World(model, world.scenery, world.gravity, follower, world.follow, None, passing, world.fields)
+            world = World(
+                model, world.scenery, world.gravity, follower, world.follow, None, passing, world.fields, world.law
+            )
         structure = structure.note(state.time, name, kind or ("connect" if on else "cut"))
         # the last step's accelerations and loads are of another structure
         world = world.holding(structure.holding())

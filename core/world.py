@@ -12,6 +12,7 @@ from .collision import Collider
 from .dynamics import GRAVITY
 from .field import Fields
 from .groups import joined
+from .impact import Law
 from .kinematics import Kinematics, Motions
 from .limits import Limits
 from .loops import strands_of
@@ -30,7 +31,7 @@ TAUT = 2.0
 class World:
     """A model, scenery, gravity (3,) [m/s²] and a source motion, whose keyed links are followed, and whose pose the
     drives aim at when `follow` is set; `loops` that hold, None for those that do from the start; `passing` names pairs
-    of links that go through each other; force `fields`.
+    of links that go through each other; force `fields`; the `law` of impacts.
 
     `keyed_slots` (slots,): which links follow their keys; `root` (slots,): of their trees. `reach` (slots,): the
     farthest point of each link's shapes, or its center of mass, from its origin, and `size` the largest of them of a
@@ -49,6 +50,7 @@ class World:
     loops: Loops | None = None
     passing: frozenset[tuple[str, str]] = frozenset()
     fields: Fields | None = None
+    law: Law = Law.WORK
     collider: Collider = field(init=False)
     limits: Limits = field(init=False)
     keyed_slots: np.ndarray = field(init=False)
@@ -132,7 +134,7 @@ class World:
         world = copy.copy(self)
         object.__setattr__(world, "passing", self.passing | {(one, other)})
         collider = copy.copy(self.collider)
-        collider.separate(self._separate())
+        collider.separate(world._separate())
         object.__setattr__(world, "collider", collider)
         return world
 

@@ -76,8 +76,14 @@ def four_bar(options: argparse.Namespace) -> dict:
     return measure_ours("scripts.cases.four_bar", using=("matplotlib>=3.8",))
 
 
+def contacts(options: argparse.Namespace) -> dict:
+    return measure_ours(f"scripts.cases.{options.case.replace('-', '_')}")
+
+
+CONTACTS = ("impacts", "stacks", "ragdoll-pile", "tunnel", "humanoid-contact")
 LOOPS = ("n-four-bar", "andrews", "bricard", "high-bar", "swing", "humanoid-loops")
 CASES = {"humanoid": humanoid, "chain": chain, "blender": blender, "four-bar": four_bar} | dict.fromkeys(LOOPS, loops)
+CASES |= dict.fromkeys(CONTACTS, contacts)
 
 
 def main() -> int:
