@@ -26,7 +26,9 @@ from .triangle import round_mesh
 FEW = 1024
 """So many pairs that may meet are looked at one by one, without a sweep."""
 MIX = np.uint64(0x9E3779B97F4A7C15)
-"""Spreads pairs and features over the keys."""
+"""Spreads pairs and features over the keys,"""
+MOST = np.uint64(6)
+"""which leave room for as many bits, by which callers tell rows."""
 
 
 class Collider:
@@ -195,32 +197,41 @@ class Collider:
         else -1, and how far apart they may be."""
         g = self.geometry
         low, high = g.bounds(placed, moving=True)
+        room = np.maximum(reach, near)[:, None]
+        low, high = low - room, high + room
         if self._pairs is not None:
             a, b, together = self._pairs
+            # low of a to high of b and low of b to high of a at once
+            one, other = np.concatenate((low, -high), axis=1), np.concatenate((high, -low), axis=1)
+            met = (one.take(a, axis=0) <= other.take(b, axis=0)).all(axis=1).nonzero()[0]
+            a, b, together = a[met], b[met], together[met]
         else:
-            a, b = overlapping(low - reach[:, None], high + reach[:, None])
+            a, b = overlapping(low, high)
             met = self._meet(a, b)
             a, b = a[met], b[met]
             together = self._together(a, b)
-        far = np.where(together, near[a] + near[b], reach[a] + reach[b])
-        met = (np.maximum(low[a] - high[b], low[b] - high[a]) <= far[:, None]).all(axis=1).nonzero()[0]
-        a, b, far = a[met], b[met], far[met]
         if still is not None and len(a):
             awake = ~(still[g.slot[a]] & still[g.slot[b]])
-            a, b, far = a[awake], b[awake], far[awake]
+            a, b, together = a[awake], b[awake], together[awake]
+        far = np.where(together, near.take(a) + near.take(b), reach.take(a) + reach.take(b))
         part = np.full(len(a), -1)
         if self._tree is not None:
-            body, thing = self._tree.near(low - reach[:, None], high + reach[:, None])
+            if still is None:
+                body, thing = self._tree.near(low, high)
+            else:
+                moves = (~still[g.slot[: self.moving]]).nonzero()[0]
+                body, thing = self._tree.near(low[moves], high[moves])
+                body = moves[body]
             shape = self._shape[thing]
             met = self._meet(body, shape)
-            if still is not None:
-                met &= ~still[g.slot[body]]
             body, shape, thing = body[met], shape[met], thing[met]
             triangle = np.where(g.kind[shape] == MESH, self._part[thing], -1)
             a, b, part = np.append(a, body), np.append(b, shape), np.append(part, triangle)
             far = np.append(far, reach[body])
-        swap = g.kind[a] > g.kind[b]
-        return np.where(swap, b, a), np.where(swap, a, b), part, far
+        swap = g.kind.take(a) > g.kind.take(b)
+        if swap.any():
+            a, b = np.where(swap, b, a), np.where(swap, a, b)
+        return a, b, part, far
 
     def _solids_on_planes(
         self, placed: Placed, reach: np.ndarray, a: np.ndarray, plane: np.ndarray
@@ -253,7 +264,7 @@ class Collider:
         for kinds in np.flatnonzero(np.bincount(both)).tolist():
             pairs = np.flatnonzero(both == kinds)
             first, second = divmod(kinds, 8)
-            p, q, far = a[pairs], b[pairs], reach[pairs]
+            p, q, far = a.take(pairs), b.take(pairs), reach.take(pairs)
             r, s = g.row[p], g.row[q]
             if second == MESH:
                 yield from self._touch_meshes(placed, p, q, part[pairs], far)
@@ -338,13 +349,12 @@ class Collider:
     ) -> Contacts:  # fmt: skip
         """Touches of shapes a and b as contacts of links."""
         g = self.geometry
-        link, other = g.slot[a], g.slot[b]
-        mine, theirs = g.surface[a], g.surface[b]
+        link, other = g.slot.take(a), g.slot.take(b)
+        mine, theirs = g.surface.take(a, axis=0), g.surface.take(b, axis=0)
         surface = np.maximum(mine, theirs)
         friction = np.sqrt(mine[:, 0] * theirs[:, 0])
-        with np.errstate(over="ignore"):
-            key = (a * len(g.shapes) + b).astype(np.uint64) * MIX + feature.astype(np.uint64)
-            key = (key * MIX >> np.uint64(6)).astype(np.int64)
+        key = (a * len(g.shapes) + b).astype(np.uint64) * MIX + feature.astype(np.uint64)
+        key = (key * MIX >> MOST).astype(np.int64)
         turned = link == self.links
         if turned.any():
             link, other = np.where(turned, other, link), np.where(turned, link, other)

@@ -31,7 +31,7 @@ STAIRS = (-6.0, 0.0)
 """Where they begin; they lead down toward +x."""
 PLACES = (
     (-6.0, -0.7, 2.4), (-5.1, 0.6, 2.2), (-4.2, -0.3, 1.9),  # on the stairs
-    (4.0, 0.0, 1.3), (4.15, 0.1, 1.9), (4.3, 0.2, 2.5), (4.45, 0.3, 3.1),  # in one pile
+    (4.0, 0.0, 1.3), (4.15, 0.1, 2.1), (4.3, 0.2, 2.9), (4.45, 0.3, 3.7),  # in one pile
     (0.5, 4.0, 1.4), (-3.0, -4.0, 1.4), (7.0, -3.5, 1.4),
 )  # fmt: skip
 """Of the pelves: x, y and the height above the hills [m]."""
