@@ -35,8 +35,7 @@ class Collider:
     """Contact generation between the shapes of links, and with scenery.
 
     `shapes` holds a list per slot, in the link's frame. What never meets: links that are both `keyed` (slots,), a link
-    and its `parent` (slots,), -1 for none, and `apart` (k, 2), pairs of slots. `tree` (slots,) numbers of what moves as
-    one.
+    and its `parent` (slots,), -1 for none, and `apart` (k, 2), pairs of slots.
     """
 
     def __init__(
@@ -46,7 +45,6 @@ class Collider:
         *,
         keyed: np.ndarray | None = None,
         parent: np.ndarray | None = None,
-        tree: np.ndarray | None = None,
         apart: np.ndarray | None = None,
     ) -> None:
         links = len(shapes)
@@ -56,7 +54,6 @@ class Collider:
         self.geometry = Geometry([*own, *scenery], np.append(slots, np.full(len(scenery), links)), len(own))
         self.keyed = np.append(np.zeros(links, bool) if keyed is None else keyed, True)
         self.parent = np.append(np.full(links, -1) if parent is None else parent, -2)
-        self.tree = np.arange(links) if tree is None else tree
         self.solids = {
             i: PreparedMesh.of(shape) for i, shape in enumerate(self.geometry.shapes) if isinstance(shape, (Hull, Mesh))
         }
@@ -79,13 +76,7 @@ class Collider:
         if self.moving * (self.moving - 1) // 2 <= FEW:
             a, b = np.triu_indices(self.moving, 1)
             met = self._meet(a, b).nonzero()[0]
-            a, b = a[met], b[met]
-            self._pairs = a, b, self._together(a, b)
-
-    def _together(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Whether pairs of shapes of links are of one tree."""
-        slot = self.geometry.slot
-        return self.tree[slot[a]] == self.tree[slot[b]]
+            self._pairs = a[met], b[met]
 
     def _meet(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Whether pairs of shapes may meet."""
@@ -166,23 +157,27 @@ class Collider:
         poses: np.ndarray,
         margin: float | np.ndarray,
         still: np.ndarray | None = None,
-        beside: np.ndarray | None = None,
+        travel: np.ndarray | None = None,
     ) -> Contacts:
-        """Contacts with a gap below `margin` [m], a scalar or one per link (n,), at poses (n + 1, 4, 4) of the links.
+        """Contacts of links that may come as near as `margin` [m], a scalar or one per link (n,), from poses
+        (n + 1, 4, 4) when they have gone their ways `travel` (n, 3), none by default.
 
-        The margins of two links add up; two of one tree have those `beside` (n,) its root instead. Pairs of which both
-        links are `still` (n + 1,) are left out.
+        The margins of two links add up, as does what their ways differ by. Pairs of which both links are `still`
+        (n + 1,) are left out.
         """
         g = self.geometry
         placed = g.placed(poses)
-        margin = np.broadcast_to(np.asarray(margin, dtype=float), (self.links,))
         slot = g.slot[: self.moving]
-        reach, near = margin.take(slot), (margin if beside is None else beside).take(slot)
+        margin = np.broadcast_to(np.asarray(margin, dtype=float), (self.links,)).take(slot)
+        if travel is None:
+            travel = np.zeros((self.links, 3))
+        travel = travel.take(slot, axis=0)
+        reach = margin + np.sqrt((travel * travel).sum(axis=1))
         found = []
         if len(self._planes) and g.moving_rounds:
             found.append(self._rounds_on_planes(placed, reach))
         found += [self._solids_on_planes(placed, reach, *pairs) for pairs in self._standing if len(pairs[0])]
-        a, b, part, reach = self._near(placed, reach, near, still)
+        a, b, part, reach = self._near(placed, reach, margin, travel, still)
         for p, q, touches in self._touch(placed, a, b, part, reach):
             found.append((p[touches.pair], q[touches.pair], *touches[1:]))
         if not found:
@@ -191,29 +186,27 @@ class Collider:
         return self._contacts(a, b, *rest)
 
     def _near(
-        self, placed: Placed, reach: np.ndarray, near: np.ndarray, still: np.ndarray | None
+        self, placed: Placed, reach: np.ndarray, margin: np.ndarray, travel: np.ndarray, still: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
         """Pairs of shapes that may touch, a of a lower kind than b, the triangle of b where b is a mesh of the scenery,
         else -1, and how far apart they may be."""
         g = self.geometry
         low, high = g.bounds(placed, moving=True)
-        room = np.maximum(reach, near)[:, None]
-        low, high = low - room, high + room
-        if self._pairs is not None:
-            a, b, together = self._pairs
-            # low of a to high of b and low of b to high of a at once
-            one, other = np.concatenate((low, -high), axis=1), np.concatenate((high, -low), axis=1)
-            met = (one.take(a, axis=0) <= other.take(b, axis=0)).all(axis=1).nonzero()[0]
-            a, b, together = a[met], b[met], together[met]
-        else:
-            a, b = overlapping(low, high)
-            met = self._meet(a, b)
-            a, b = a[met], b[met]
-            together = self._together(a, b)
-        if still is not None and len(a):
+        # low of a to high of b and low of b to high of a at once
+        one, other = np.concatenate((low, -high), axis=1), np.concatenate((high, -low), axis=1)
+        low, high = low - reach[:, None], high + reach[:, None]
+        a, b = self._pairs if self._pairs is not None else overlapping(low, high)
+        if still is not None:
             awake = ~(still[g.slot[a]] & still[g.slot[b]])
-            a, b, together = a[awake], b[awake], together[awake]
-        far = np.where(together, near.take(a) + near.take(b), reach.take(a) + reach.take(b))
+            a, b = a[awake], b[awake]
+        # what goes the same way comes no nearer
+        apart = travel.take(a, axis=0) - travel.take(b, axis=0)
+        far = margin.take(a) + margin.take(b) + np.sqrt((apart * apart).sum(axis=1))
+        met = (one.take(a, axis=0) - other.take(b, axis=0)).max(axis=1, initial=-np.inf) <= far
+        if self._pairs is None:
+            met &= self._meet(a, b)
+        met = met.nonzero()[0]
+        a, b, far = a[met], b[met], far[met]
         part = np.full(len(a), -1)
         if self._tree is not None:
             if still is None:

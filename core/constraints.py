@@ -155,16 +155,17 @@ def _contacts(
     """The contacts that may be met within `h` seconds, and who sleeps on."""
     if not world.collider:
         return Contacts.none(), asleep
-    speeds, beside = world.speeds(kin, moving)
-    least = np.abs(world.gravity).max() * h * h + 0.004 * world.size
-    margins = 1.5 * h * speeds + least, 1.5 * h * beside + least
+    linear, turning = world.speeds(kin, moving)
+    margin = 1.5 * h * turning + (np.abs(world.gravity).max() * h * h + 0.004 * world.size)
+    travel = 1.5 * h * linear
     if not asleep.any():
-        return world.collider.contacts(kin.poses, margins[0], None, margins[1]), asleep
+        return world.collider.contacts(kin.poses, margin, None, travel), asleep
+    speeds = turning + np.sqrt((linear * linear).sum(axis=1))
     lively = np.append(speeds > np.where(world.keyed_slots, CREEP, STILL) * world.slow(), False)
     while True:
         # what is keyed but does not move is as still as the world
         still = (asleep > 0) | np.append(world.keyed_slots & ~lively[:-1], True)
-        contacts = world.collider.contacts(kin.poses, margins[0], still, margins[1])
+        contacts = world.collider.contacts(kin.poses, margin, still, travel)
         groups = np.stack((asleep[contacts.link], asleep[contacts.other]))
         woken = groups[:, lively[contacts.link] | lively[contacts.other]]
         if not woken.any():

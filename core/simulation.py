@@ -54,8 +54,8 @@ class Simulation:
     frame needs: no link turns by more than TURN in one, none is longer than LONGEST. Links marked keyed follow
     `motion`; with `follow` the joints' drives aim at its pose too. Force `fields` act on all links, impacts follow a
     `law`. `cuts`: (time [s], name) of joints, by their links, and connections that are cut; connections have events of
-    their own (see `Closure`). Events fall at their own times, between frames. Raises ValueError for settings that cannot
-    be simulated, LinkageError for loops that cannot be assembled.
+    their own (see `Closure`). Events fall at their own times, between frames. Raises ValueError for settings that
+    cannot be simulated, LinkageError for loops that cannot be assembled.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class Simulation:
         spin = np.sqrt((moving.links[:-1, :3] ** 2).sum(-1)).max()
         longest = LONGEST
         if state.memory is not None and len(state.memory.contacts):
-            speed = self.world.speeds(kin, moving)[0].max() / max(self.world.slow(), 1e-300)
+            speed = self.world.fastest(kin, moving).max() / max(self.world.slow(), 1e-300)
             longest *= min(max(CALM / max(speed, 1e-300), 1.0), LEISURE)
         return math.ceil(self.frame_time * min(max(spin / TURN, 1.0 / longest), 1.0 / SHORTEST) - 1e-9)
 
@@ -255,7 +255,7 @@ class Simulation:
             substeps, self.system.structure.closed, *self.system.loads(state, kin),
         ))  # fmt: skip
         self._touches.append(self._touching())
-        speeds, _ = world.speeds(kin, moving)
+        speeds = world.fastest(kin, moving)
         self._speed = float(speeds.max(initial=0.0))
         self._rest.note(speeds)
 

@@ -101,7 +101,7 @@ class World:
         hung = model.parent >= 0
         parent[a.slot[hung]] = a.slot[model.parent[hung]]
         keyed[a.slot] = model.keyed
-        return Collider(shapes, self.scenery, keyed=keyed, parent=parent, tree=self.root, apart=self._separate())
+        return Collider(shapes, self.scenery, keyed=keyed, parent=parent, apart=self._separate())
 
     def _separate(self) -> np.ndarray:
         """Pairs (k, 2) of slots that do not meet beside neighbours."""
@@ -184,12 +184,16 @@ class World:
         return pull * TAUT * pull / (pull + turning)
 
     def speeds(self, kin: Kinematics, moving: Motions) -> tuple[np.ndarray, np.ndarray]:
-        """The speeds (slots,) [m/s] that no point of each link exceeds, in the world and beside its tree's root."""
+        """The velocities (slots, 3) of the links' origins, and the speed (slots,) beside it that no point of each
+        exceeds [m/s]."""
         twist = moving.links[:-1]
         linear = twist[:, 3:] + cross(twist[:, :3], kin.offset)
-        turning = self.reach * np.sqrt((twist[:, :3] ** 2).sum(-1))
-        beside = linear - linear.take(self.root, axis=0)
-        return np.sqrt((linear * linear).sum(-1)) + turning, np.sqrt((beside * beside).sum(-1)) + turning
+        return linear, self.reach * np.sqrt((twist[:, :3] ** 2).sum(-1))
+
+    def fastest(self, kin: Kinematics, moving: Motions) -> np.ndarray:
+        """The speed (slots,) [m/s] that no point of each link exceeds."""
+        linear, turning = self.speeds(kin, moving)
+        return np.sqrt((linear * linear).sum(-1)) + turning
 
     def slow(self) -> float:
         """A speed [m/s] that looks slow at the model's size: of a fall from a twentieth of it."""
