@@ -98,6 +98,10 @@ def capsule_of_segment(
         low, high = np.sort((outline - head) @ along)[[0, -1]]
         base = head + ((outline - head) @ up).min() * up + radius * up
         return _between(base + low * along, base + high * along, radius, inside=True)
+    if name == "hand":
+        # fingers are carried along
+        along = (end - head) / np.linalg.norm(end - head)
+        end = head + max(float(((outline - head) @ along).max()) - radius, 0.0) * along
     return _between(head, end, radius, inside=name == "head")
 
 

@@ -20,6 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 TINY = 1e-300
+UNMOVED = 1e-9
+"""Rows whose diagonal in G is less than this part of the largest are those that no impulse moves."""
 # Weight of the proximal term, for rows of unit diagonal: at first the residual within bounds, less where a full step
 # does what Newton's should, more where active sets are hard to find. It draws to the last iterate, never to zero
 # impulses: a compliance in the problem would make resting bodies creep.
@@ -85,8 +87,9 @@ def solve(
     of Newton's that takes off less than two thirds of the residual, or after rounds of ADMM; and at the last round.
 
     The residual is the largest element of z - P(z - w), where P projects onto the cones at hand, with each row scaled
-    by the root of its diagonal in G (one for the two of a pair) and in units of the largest scaled u, so it is a share
-    of the fastest approach. Units are those of the rows: N s and m/s for contacts, N m s and rad/s for moments.
+    by the root of its diagonal in G (one for the two of a pair) and in units of the largest scaled u, or of the largest
+    u scaled by the mean root where that is less, so it is a share of the fastest approach. Units are those of the rows:
+    N s and m/s for contacts, N m s and rad/s for moments.
     """
     if not equalities and _nothing_approaches(u, limits, len(friction)):
         return np.zeros(len(u)), Outcome(0, 0.0, True)
@@ -174,13 +177,15 @@ class _Problem:
         pairs[:] = 0.5 * (pairs[0] + pairs[1])
         # Rows that no impulse can move, as those of a contact between a keyed link and the ground, drop out as zeros.
         self.root = np.sqrt(np.maximum(diagonal, 0.0))
-        movable = diagonal > 1e-12 * diagonal.max(initial=TINY)
+        movable = diagonal > UNMOVED * diagonal.max(initial=TINY)
         scale = movable / np.maximum(self.root, TINY)
         self.G = G.take(self.order, axis=0).take(self.order, axis=1)
         self.G *= scale[:, None]
         self.G *= scale
         self.u = u[self.order] * scale
-        self.speed = float(np.abs(self.u).max(initial=0.0))
+        # A row that is hardly moved has a large scaled velocity: it must not be what others are measured by.
+        fastest = np.abs(u).max(initial=0.0) * max(np.count_nonzero(movable), 1) / max(self.root @ movable, TINY)
+        self.speed = float(min(np.abs(self.u).max(initial=0.0), fastest))
         self.scale = scale * self.speed
         self.u /= self.speed or 1.0
         # A pair's unit of impulse differs from its normal's, and friction with it.

@@ -475,3 +475,16 @@ def test_limits_and_contacts_at_once(limits):
         impulses, outcome = solve(G, J @ velocity, np.full(16, 0.6), limits=limits)
         assert outcome.converged
         assert_coulomb(G, J @ velocity, 0.6, impulses, limits=limits, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("diagonal", [1e-7, 1e-9, 3e-11, 1e-14])
+def test_a_contact_that_hardly_moves_does_not_hide_the_others(diagonal):
+    """Two vertebrae that touch side by side have next to no say in it, and a body must not sink into the floor for it:
+    their velocity over the root of so small a diagonal is the largest of all."""
+    G = np.diag([1.0] * 6 + [diagonal] * 3)
+    impulses, outcome = solve(
+        G, np.array([-0.4, 0, 0, -0.4, 0, 0, 0.6, 0, 0]), np.full(3, 0.6), tolerance=1e-5, sufficient=1e-4
+    )
+    assert outcome.converged
+    assert impulses[[0, 3]] == pytest.approx([0.4, 0.4], rel=1e-3)
+    assert impulses[6] == 0.0
