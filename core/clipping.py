@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .contact import Touches
+from .contact import Touches, no_touches
 from .polytope import Polytopes
 
 SLACK = 1e-4  # part of the smaller size by which one axis must be better than another, or a corner outside of a face
@@ -163,8 +163,3 @@ def _sides(across: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def named(start: np.ndarray, end: np.ndarray | int) -> np.ndarray:
     """One number for two corners, in whatever order."""
     return np.minimum(start, end) << 8 | np.maximum(start, end)
-
-
-def no_touches() -> Touches:
-    number, vectors, values = np.empty(0, dtype=np.intp), np.empty((0, 3)), np.empty(0)
-    return Touches(number, vectors, vectors, vectors, values, number)

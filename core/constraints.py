@@ -25,6 +25,8 @@ NEAR = 0.03
 """Joint limits enter the constraint solve from this far [rad or m], and from as far as two steps lead."""
 RECOVERY = 0.2
 """Part of an overlap, or of what a limit was passed by, that a step removes."""
+STRAIGHT = 1e-5
+"""What turns by an angle in a step whose half square is less [rad²] moves straight."""
 GENTLE = 1.0
 """Overlaps part no faster than this [m/s], however large the model."""
 
@@ -70,18 +72,23 @@ class Rows:
         links = motions(model, kin, v, keyed).links
         result = np.zeros(len(self.key))
         result[: len(self.limits)] = self.limits.rate(v)
+        cluster = np.append(model.assembly.cluster_of, -1)
         for side in self.sides:
             rows = side.at[:, None] + np.arange(side.wrenches.shape[1])
-            result[rows] += (side.wrenches @ links[side.link][:, :, None])[:, :, 0]
+            twist = links[side.link]
+            same = (cluster[side.link] == cluster[side.against]).nonzero()[0]
+            twist[same] -= links[side.against[same]]
+            result[rows] += (side.wrenches @ twist[:, :, None])[:, :, 0]
         return result
 
 
 @dataclass(frozen=True)
 class Side:
     """Impulses on links: `wrenches` (k, w, 6) on `link` (k,) slots, about their clusters' origins, for w rows each, of
-    which those `at` (k,) are the first."""
+    which those `at` (k,) are the first; the opposite on `against` (k,) where that is of the same cluster."""
 
     link: np.ndarray
+    against: np.ndarray
     wrenches: np.ndarray
     at: np.ndarray
 
@@ -119,9 +126,11 @@ def gather(
     if k:
         sides = _sides(model, kin, contacts, moments, m)
         for side in sides:
-            push(model, kin, side.link, side.wrenches, columns, side.at)
+            push(model, kin, side.link, side.wrenches, columns, side.at, side.against)
         gap = np.concatenate((gap, contacts.gap))
-        swing = 0.5 * h * h * np.minimum(_approach(model, kin, moving, turning, contacts), 0.0)
+        swing = np.zeros(k)
+        if 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 > STRAIGHT:
+            swing = 0.5 * h * h * np.minimum(_approach(model, kin, moving, turning, contacts), 0.0)
         bend = np.concatenate((bend, swing))
         key = np.concatenate((key, len(world.limits) + _keys(contacts.key, rolling, torsion)))
     if asleep.any():
@@ -196,19 +205,22 @@ def _sides(model: Model, kin: Kinematics, contacts: Contacts, moments: Moments, 
     rolling = first + 3 * len(contacts)
     spinning = rolling + 2 * len(rolls)
 
-    def acting(sign: float, link: np.ndarray, which: np.ndarray) -> list[Side]:
+    def acting(sign: float, link: np.ndarray, against: np.ndarray, which: np.ndarray) -> list[Side]:
         arm, axes = contacts.point[which] - origins(model, kin, link[which]), frames[which]
         wrenches = sign * np.concatenate((cross(arm[:, None, :], axes), axes), axis=-1)
-        sides = [Side(link[which], wrenches, first + 3 * which)]
+        sides = [Side(link[which], against[which], wrenches, first + 3 * which)]
         for owner, part, start in ((rolls, slice(1, 3), rolling), (spins, slice(0, 1), spinning)):
             mine = np.flatnonzero(np.isin(owner, which)) if len(owner) else owner
             if len(mine):
-                axes = sign * frames[owner[mine], part]
-                sides.append(Side(link[owner[mine]], _moments(axes), start + axes.shape[1] * mine))
+                axes, own = sign * frames[owner[mine], part], owner[mine]
+                sides.append(Side(link[own], against[own], _moments(axes), start + axes.shape[1] * mine))
         return sides
 
-    between = np.flatnonzero(contacts.other != model.assembly.links)
-    return acting(1.0, contacts.link, every) + (acting(-1.0, contacts.other, between) if len(between) else [])
+    link, other = contacts.link, contacts.other
+    cluster = np.append(model.assembly.cluster_of, -1)
+    apart = np.flatnonzero((cluster[link] != cluster[other]) & (other != model.assembly.links))
+    sides = acting(1.0, link, other, every)
+    return sides + acting(-1.0, other, np.full(len(other), -1), apart) if len(apart) else sides
 
 
 def _moments(axes: np.ndarray) -> np.ndarray:

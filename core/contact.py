@@ -25,6 +25,11 @@ class Touches(NamedTuple):
     feature: np.ndarray
 
 
+def no_touches() -> Touches:
+    number, vectors, values = np.empty(0, dtype=np.intp), np.empty((0, 3)), np.empty(0)
+    return Touches(number, vectors, vectors, vectors, values, number)
+
+
 @dataclass(frozen=True)
 class Contacts:
     """Contacts in the world frame, k of them; SI units.

@@ -216,10 +216,11 @@ def push(
     wrenches: np.ndarray,
     columns: np.ndarray,
     at: np.ndarray | None = None,
+    against: np.ndarray | None = None,
 ) -> None:
     """Adds `wrenches` (k, w, 6) on `link` (k,), about the links' clusters' origins, as forces on the freedom slots to
     w `columns` (slots, any) each, of which those `at` (k,) are the first, or one after another. What acts on the world
-    moves nothing."""
+    moves nothing. The opposite acts on `against` (k,) where that is of the same cluster."""
     every = np.arange(wrenches.shape[1])
     at = len(every) * np.arange(len(link)) if at is None else at
     for leaves in model.assembly.leaves:
@@ -228,7 +229,12 @@ def push(
         if not len(inside):
             continue
         cluster, within = np.divmod(place[inside], leaves.links)
+        moves = leaves.moves[cluster, within]
+        if against is not None:
+            other = against[inside] - leaves.first_link - leaves.links * cluster
+            both = np.flatnonzero((other >= 0) & (other < leaves.links))
+            moves[both] -= leaves.moves[cluster[both], other[both]]
         subspace = leaves.freedom_view(kin.columns)[cluster]
-        pushes = (subspace @ wrenches[inside].swapaxes(-1, -2)) * leaves.moves[cluster, within][:, :, None]
+        pushes = (subspace @ wrenches[inside].swapaxes(-1, -2)) * moves[:, :, None]
         slots = leaves.first_freedom + leaves.freedoms * cluster[:, None] + np.arange(leaves.freedoms)
         columns[slots[:, :, None], (at[inside, None] + every)[:, None, :]] += pushes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .box_contact import round_box
-from .contact import Touches, tangents
+from .contact import Touches, no_touches, tangents
 from .cylinder_contact import round_cylinder
 from .places import PARALLEL, TINY, merged, same_place, touches_at, unswallowed
 
@@ -59,12 +59,15 @@ def round_round(
     if tapered:
         gap -= parts[:, :, 0] * taper_a[:, None] + parts[:, :, 1] * taper_b[:, None]
 
+    near = gap.min(axis=1) < reach
+    if not near.any():
+        return no_touches()
     limit = PARALLEL * area[:, 0]
     if tapered:
         limit += area[:, 0] * np.square(
             np.abs(taper_a) / np.sqrt(square[:, 0]) + np.abs(taper_b) / np.sqrt(square[:, 1])
         )
-    lying = ((sine[:, 0] < limit) & (area[:, 0] > 1e-36)).nonzero()[0]
+    lying = (near & (sine[:, 0] < limit) & (area[:, 0] > 1e-36)).nonzero()[0]
     rank = gap.copy()
     rank[lying, 4] += CLEARLY * distance[lying, 4]
     place = np.empty((count, 3), np.intp)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .clipping import CROSS, NONE, SLACK, clip, named, no_touches
-from .contact import Touches
+from .clipping import CROSS, NONE, SLACK, clip, named
+from .contact import Touches, no_touches
 from .polytope import Polytopes
 
 DEEPER = 0.05  # overlapping, another axis must also be better by this part of the depth
