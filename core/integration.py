@@ -23,10 +23,17 @@ from .world import World
 
 STRAY = 0.008
 """A step that passes a joint limit by more than this [rad or m] is taken again in halves,"""
-HALVINGS = 5
-"""and those again, so many times;"""
+HALVINGS, HASTES = 9, 4
+"""and those again, HALVINGS less HASTES times;"""
 CORRECTIONS = 2
 """but first its constraints are solved again so often."""
+BRIEF = 1e-9
+"""A step so short [s] changes velocities only."""
+EARLY = 0.05
+"""A step that stops something farther than this times `World.size` from what it would meet is taken in halves, and
+those again, HALVINGS times."""
+CLOSE = 0.002
+"""What moves no farther than this times `World.size` passes through nothing."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +60,56 @@ class Memory:
 def step(world: World, state: State, h: float, halvings: int = HALVINGS) -> State:
     """The state `h` seconds later.
 
-    Limits enter a step as straight rows; where a fast joint leaves its curved range in spite of them, the step is taken
-    again as two of half the length.
+    Limits enter a step as straight rows, and what is met within it as a plane; where a fast joint leaves its curved
+    range in spite of them, or something is met so early that it may pass beside, the step is taken again as two of half
+    the length.
     """
-    after, violation, closed = _advance(world, state, h)
-    if halvings == 0 or violation < STRAY or violation <= world.limits.violation(state.q):
-        if not closed:
-            given = world.given(after.time)
-            q = close(world.model, after.q, world.loops, given, iterations=PROJECTIONS, enough=ALMOST)
-            after = replace(after, q=q)
-        return after
+    braked = _braked(world, state, h)
+    if halvings == 0 or braked is state or not _early(world, braked):
+        after, violation, closed = _advance(world, braked, h)
+        curved = halvings > HASTES and violation >= STRAY and violation > world.limits.violation(state.q)
+        if halvings == 0 or not (curved or _early(world, after)):
+            if not closed:
+                given = world.given(after.time)
+                q = close(world.model, after.q, world.loops, given, iterations=PROJECTIONS, enough=ALMOST)
+                after = replace(after, q=q)
+            return after if braked is state else _touching(after, braked)
     middle = step(world, state, 0.5 * h, halvings - 1)
     after = step(world, middle, 0.5 * h, halvings - 1)
-    touched = np.concatenate((middle.memory.touched, after.memory.touched))
-    return replace(after, memory=replace(after.memory, touched=touched))
+    return _touching(after, middle)
+
+
+def _touching(state: State, before: State) -> State:
+    """The state, whose step has also touched what the one `before` did."""
+    touched = np.concatenate((before.memory.touched, state.memory.touched))
+    return replace(state, memory=replace(state.memory, touched=touched))
+
+
+def _early(world: World, state: State) -> bool:
+    """Whether the step to a state has stopped something long before it touches: it might have passed beside."""
+    memory = state.memory
+    return memory is not None and bool((memory.contacts.gap[memory.pushes[:, 0] > 0.0] > EARLY * world.size).any())
+
+
+def _braked(world: World, state: State, h: float) -> State:
+    """The state with velocities that lead through nothing in the first half of a step of `h` seconds.
+
+    A step looks as far ahead as to the middle of one as long; what is longer, and the first, has to look for itself.
+    """
+    known = 0.0 if state.memory is None else state.memory.h
+    if not world.collider or h <= 1.01 * known:
+        return state
+    given, twist, _, _ = world.keyed(state.time, h)
+    kin = kinematics(world.model, state.q, given)
+    fastest = world.fastest(kin, motions(world.model, kin, state.v, twist)).max()
+    if 0.5 * (h - known) * fastest < CLOSE * world.size:
+        return state
+    look = _advance(world, state, BRIEF, ahead=0.5 * h)[0]
+    seen = look.memory
+    # what so short a step says of accelerations and loads is nothing
+    memory = state.memory or replace(seen, smooth=np.zeros_like(state.v), loads=np.zeros((0, 6)), rank=0)
+    memory = replace(memory, touched=seen.touched, contacts=seen.contacts, pushes=seen.pushes)
+    return replace(state, v=look.v, memory=memory)
 
 
 def _recovered(world: World, q: np.ndarray) -> np.ndarray:
@@ -89,9 +132,9 @@ def _recovered_in_loops(
     return world.model.coordinates.integrate(q, moves[:, past] @ np.maximum(push, 0.0), 1.0)
 
 
-def _advance(world: World, state: State, h: float) -> tuple[State, float, bool]:
-    """The state after one step, how far beyond its limit [rad or m] the worst joint is that may have passed it, and
-    whether all loops are closed."""
+def _advance(world: World, state: State, h: float, ahead: float | None = None) -> tuple[State, float, bool]:
+    """The state after one step, from whose middle on nothing is passed for `ahead` seconds, by default as many, how far
+    beyond its limit [rad or m] the worst joint is that may have passed it, and whether all loops are closed."""
     model, c = world.model, world.model.columns
     memory = state.memory
     middle = state.time + 0.5 * h
@@ -108,7 +151,7 @@ def _advance(world: World, state: State, h: float) -> tuple[State, float, bool]:
     force, resistance = world.drive(q, state.v, h, middle)
     natural[c.slot_of] += force
     asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
-    rows, asleep = gather(world, kin, moving, links, q, expected, h, asleep)
+    rows, asleep = gather(world, kin, moving, links, q, expected, ahead or h, asleep)
     natural[asleep[c.link] > 0] = 0.0
     closing = loop_rows(model, kin, world.loops) if len(world.loops) else None
     forces = np.concatenate((natural[:, None], rows.columns, *((closing.columns,) if closing else ())), axis=1)

@@ -45,8 +45,10 @@ def polytope_polytope(
     rows = near
     between, toward = _between_edges(a, b)
     # A direction that is barred still tells that the two are apart.
-    apart = between.reshape(len(rows), -1).max(axis=1) >= reach
+    between_most = between.reshape(len(rows), -1).max(axis=1)
+    apart, clear = between_most >= reach, np.zeros(len(rows))
     if barred is not None:
+        clear = np.maximum(np.maximum(beyond_a.max(axis=1), beyond_b.max(axis=1)), between_most)
         _bar(a, b, beyond_a, beyond_b, between, toward, barred)
     face_a, face_b = beyond_a.argmax(axis=1), beyond_b.argmax(axis=1)
     edges = between.reshape(len(rows), -1).argmax(axis=1)
@@ -61,7 +63,9 @@ def polytope_polytope(
     normal_a, normal_b = a.axes[rows, face_a], b.axes[rows, face_b]
     face_a = np.where(on_b, _facing(a, normal_b), face_a)
     face_b = np.where(on_b, face_b, _facing(b, normal_a))
-    wanted = ~apart & (np.maximum(by_face, by_edge) > -np.inf)
+    best = np.maximum(by_face, by_edge)
+    # what is apart does not overlap, from whichever side it must not be pushed
+    wanted = ~apart & (best > -np.inf) & ((best > -slack) | (clear <= slack))
     # Where the edges' axis is nearly that of the face a box just rocks: it keeps all points that it will rest on.
     level = ~on_edge
     if not level.all():
@@ -72,7 +76,6 @@ def polytope_polytope(
     on_edge &= ~level | (least > by_edge + 2 * slack + DEEPER * np.clip(-by_edge, 0.0, FAR))
 
     # The best axis is the true distance if a point over the face is as near; else something beside it is nearer.
-    best = np.maximum(by_face, by_edge)
     beside = wanted & (on_edge | (least == np.inf) | ((best > 0) & (least > best + 2 * slack)))
     if not beside.any():
         return found

@@ -17,7 +17,7 @@ from core.mechanisms import humanoid
 from core.spatial import matrix_quaternion, quaternion_matrix
 
 FRAMES, RATE = 250, 24
-HEIGHT, DAMPING = 1.75, 0.3
+HEIGHT, DAMPING = 1.75, 0.2
 """Of each person [m], and of each of their joints [N m s/rad]."""
 CALM = 0.01
 """Who is slower than this [m/s], every point of every link, has come to rest."""
@@ -103,17 +103,21 @@ def speeds(linkage: Linkage, poses: np.ndarray) -> np.ndarray:
 
 def summary(name: str, linkage: Linkage, poses: np.ndarray) -> dict:
     """How many people come to rest, when [s] half of them and all of them do, and the mean height [m] above the hills
-    at which pelves lie in the end."""
+    at which pelves lie in the end; None for never."""
     calm = (speeds(linkage, poses).reshape(len(poses) - 1, -1, LINKS) < CALM).all(axis=-1)
     moving = len(calm) - np.argmin(calm[::-1], axis=0)  # frames until the last one with motion
     times = np.where(calm[-1], moving / RATE, np.inf)
     x, y, z = poses[-1, ::LINKS, :3, 3].T
     return {
         f"{name}resting": int(calm[-1].sum()),
-        f"{name}rest_s_median": float(np.median(times)),
-        f"{name}rest_s_last": float(times.max()),
+        f"{name}rest_s_median": _finite(np.median(times)),
+        f"{name}rest_s_last": _finite(times.max()),
         f"{name}pelvis_m": float((z - altitude(x, y)).mean()),
     }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def ours() -> dict:
