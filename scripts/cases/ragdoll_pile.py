@@ -17,7 +17,7 @@ from core.mechanisms import humanoid
 from core.spatial import matrix_quaternion, quaternion_matrix
 
 FRAMES, RATE = 250, 24
-HEIGHT, DAMPING = 1.75, 0.2
+HEIGHT, DAMPING = 1.75, 0.3
 """Of each person [m], and of each of their joints [N m s/rad]."""
 CALM = 0.01
 """Who is slower than this [m/s], every point of every link, has come to rest."""
@@ -30,8 +30,8 @@ PEER_STEP = 1 / 480
 STAIRS = (-6.0, 0.0)
 """Where they begin; they lead down toward +x."""
 PLACES = (
-    (-6.0, -0.7, 2.4), (-5.1, 0.6, 2.2), (-4.2, -0.3, 1.9),  # on the stairs
-    (4.0, 0.0, 1.3), (4.15, 0.1, 2.1), (4.3, 0.2, 2.9), (4.45, 0.3, 3.7),  # in one pile
+    (-5.6, -0.7, 2.4), (-4.8, 0.7, 2.2), (-3.9, -0.5, 1.6),  # on the stairs
+    (4.0, 0.0, 1.3), (4.15, 0.1, 2.4), (4.3, 0.2, 3.5), (4.45, 0.3, 4.6),  # in one pile
     (0.5, 4.0, 1.4), (-3.0, -4.0, 1.4), (7.0, -3.5, 1.4),
 )  # fmt: skip
 """Of the pelves: x, y and the height above the hills [m]."""
