@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 WIDTH = 8  # children of a node: their eight answers are the bytes of one 64-bit word
+FARTHEST = np.finfo(float).max
 GRADES = 8  # primitives are sorted by size first, each grade eight times the one below
 
 
@@ -39,7 +40,8 @@ class BoxTree:
         query = np.arange(len(low))
         if not self._levels or not len(query):
             return query[:0], query[:0]
-        limits = np.concatenate((high, np.negative(low)), axis=1)[:, :, None]
+        # finite, or the padding, which is infinitely far, would be near
+        limits = np.minimum(np.concatenate((high, np.negative(low)), axis=1), FARTHEST)[:, :, None]
         node = np.zeros(len(query), dtype=np.intp)
         for level in self._levels:
             hit = level[node] <= limits[query]

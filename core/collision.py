@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .bounds import BoxTree, overlapping
+from .buried import Solid
 from .clipping import polytope_plane
 from .contact import Contacts, Touches
 from .geometry import BOX, CYLINDER, HULL, MESH, PLANE, ROUND, Geometry, Placed
@@ -61,6 +62,7 @@ class Collider:
         self._compile_polytopes()
         self._compile_tree()
         self._compile_planes()
+        self._buried: list[tuple[int, np.ndarray]] = []
         self.separate(np.empty((0, 2), np.intp) if apart is None else apart)
 
     def __bool__(self) -> bool:
@@ -77,6 +79,42 @@ class Collider:
             a, b = np.triu_indices(self.moving, 1)
             met = self._meet(a, b).nonzero()[0]
             self._pairs = a[met], b[met]
+
+    def bury(self, poses: np.ndarray) -> None:
+        """Remembers what is inside solid meshes of the scenery at poses (n + 1, 4, 4): it is to come out."""
+        g = self.geometry
+        low, high = g.bounds(g.placed(poses), moving=True)
+        self._buried, self._solids = [], {}
+        for mesh in range(self.moving, len(g.shapes)):
+            if g.kind[mesh] == MESH and self.solids[mesh].solid.all():
+                solid = Solid(self.solids[mesh])
+                inside = np.flatnonzero(solid.holds(0.5 * (low + high)) & self._meet(np.arange(self.moving), mesh))
+                if len(inside):
+                    self._buried.append((mesh, inside))
+                    self._solids[mesh] = solid
+
+    def _inside(self, low: np.ndarray, high: np.ndarray, rounds: bool) -> Iterator[tuple[np.ndarray, int]]:
+        """Those of the shapes in boxes low, high that were buried and still are, rounds or polytopes, and the mesh."""
+        for mesh, shapes in self._buried:
+            shapes = shapes[(self.geometry.kind[shapes] == ROUND) == rounds]
+            shapes = shapes[self._solids[mesh].holds(0.5 * (low[shapes] + high[shapes]))]
+            if len(shapes):
+                yield shapes, mesh
+
+    def _solids_dug_out(self, placed: Placed) -> Iterator[tuple[np.ndarray, ...]]:
+        """Buried polytopes leave by the plane of the nearest face."""
+        g = self.geometry
+        low, high = g.bounds(placed, moving=True)
+        for shapes, mesh in self._inside(low, high, rounds=False):
+            normal, offset = self._solids[mesh].way_out(low[shapes], high[shapes])
+            for kind in (BOX, HULL):
+                own = np.flatnonzero(g.kind[shapes] == kind)
+                if len(own):
+                    a = shapes[own]
+                    row = g.row[a]
+                    vertices = self._polytopes(a, placed.rotation[row], placed.position[row]).vertices
+                    touches = polytope_plane(vertices, normal[own], offset[own], np.full(len(own), np.inf))
+                    yield a[touches.pair], np.full(len(touches.pair), mesh), *touches[1:]
 
     def _meet(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Whether pairs of shapes may meet."""
@@ -177,6 +215,8 @@ class Collider:
         if len(self._planes) and g.moving_rounds:
             found.append(self._rounds_on_planes(placed, reach))
         found += [self._solids_on_planes(placed, reach, *pairs) for pairs in self._standing if len(pairs[0])]
+        if self._buried:
+            found += self._solids_dug_out(placed)
         a, b, part, reach = self._near(placed, reach, margin, travel, still)
         for p, q, touches in self._touch(placed, a, b, part, reach):
             found.append((p[touches.pair], q[touches.pair], *touches[1:]))
@@ -221,6 +261,12 @@ class Collider:
             triangle = np.where(g.kind[shape] == MESH, self._part[thing], -1)
             a, b, part = np.append(a, body), np.append(b, shape), np.append(part, triangle)
             far = np.append(far, reach[body])
+        for shapes, mesh in self._inside(low, high, rounds=True):
+            number, triangle = self._solids[mesh].nearest(low[shapes], high[shapes])
+            body = shapes[number]
+            new = ~np.isin(body, a[b == mesh])
+            a, b = np.append(a, body[new]), np.append(b, np.full(new.sum(), mesh))
+            part, far = np.append(part, triangle[new]), np.append(far, reach[body[new]])
         swap = g.kind.take(a) > g.kind.take(b)
         if swap.any():
             a, b = np.where(swap, b, a), np.where(swap, a, b)

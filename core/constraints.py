@@ -95,7 +95,7 @@ class Side:
 
 def gather(
     world: World, kin: Kinematics, moving: Motions, turning: np.ndarray, q: np.ndarray, v: np.ndarray, h: float,
-    asleep: np.ndarray,
+    asleep: np.ndarray, knocked: np.ndarray | float = 0.0,
 ) -> tuple[Rows, np.ndarray]:  # fmt: skip
     """The limits and contacts that a step of `h` seconds from joint coordinates `q` (nq,) with velocities `v` (nv,) may
     meet, and who still sleeps of those who were `asleep` (slots + 1,): what comes near wakes.
@@ -105,7 +105,7 @@ def gather(
     model = world.model
     every = world.limits.rows(q)
     near = every.gap < NEAR - 2.0 * h * np.minimum(every.rate(v), 0.0)
-    contacts, asleep = _contacts(world, kin, moving, h, asleep)
+    contacts, asleep = _contacts(world, kin, moving, h, asleep, knocked)
     if asleep.any():
         near &= asleep[np.append(model.columns.link, model.assembly.links)[_slots(model)[every.freedoms[:, 0]]]] == 0
     limits = every.select(near)
@@ -137,7 +137,7 @@ def gather(
         columns[asleep[model.columns.link] > 0] = 0.0
     bound = (np.minimum(-gap, 0.0) - bend) / h
     # overlaps part by velocity, slowly; passed limits are restored by the step
-    bound[m:] += np.clip(-RECOVERY * gap[m:] / h, 0.0, min(world.slow(), GENTLE))
+    bound[m:] += np.clip(-RECOVERY * gap[m:] / h, 0.0, min(world.slow() or world.size, GENTLE))
     island = _islands(world, limits, contacts, asleep)
     return Rows(every, limits, contacts, columns, sides, bound, key, moments, island), asleep
 
@@ -159,13 +159,13 @@ def _slots(model: Model) -> np.ndarray:
 
 
 def _contacts(
-    world: World, kin: Kinematics, moving: Motions, h: float, asleep: np.ndarray
+    world: World, kin: Kinematics, moving: Motions, h: float, asleep: np.ndarray, knocked: np.ndarray | float
 ) -> tuple[Contacts, np.ndarray]:
     """The contacts that may be met within `h` seconds, and who sleeps on."""
     if not world.collider:
         return Contacts.none(), asleep
     linear, turning = world.speeds(kin, moving)
-    margin = 1.5 * h * turning + (np.abs(world.gravity).max() * h * h + 0.004 * world.size)
+    margin = 1.5 * h * (turning + knocked) + world.room(h)
     travel = 1.5 * h * linear
     if not asleep.any():
         return world.collider.contacts(kin.poses, margin, None, travel), asleep

@@ -83,17 +83,32 @@ class Flight:
         velocity = total[:, 3:] / self.mass[:, None]
         return Balance(center, velocity, total[:, :3], inertias, kin.poses[self.root_slot, :3, :4])
 
+    def _as_one(self, balance: Balance, together: np.ndarray) -> Balance:
+        """The balance of all bodies `together` (bodies,) with the same number, for each of them."""
+        member = (together[:, None] == together).astype(float)
+        share = member * self.mass / (member @ self.mass)[:, None]
+        center, velocity = share @ balance.center, share @ balance.velocity
+        arm, drift = balance.center - center, balance.velocity - velocity
+        across = skew(arm)
+        angular = balance.angular + self.mass[:, None] * cross(arm, drift)
+        inertia = balance.inertia - self.mass[:, None, None] * (across @ across)
+        return Balance(center, velocity, member @ angular, np.einsum("ij,jkl->ikl", member, inertia), balance.root)
+
     def keep(self, start: State, end: State, touched: np.ndarray, gravity: np.ndarray) -> State:
-        """The state `end`, made exact for the bodies that flew freely since `start`: those with none of their links
-        among the pairs that `touched` (t, 2), slots, unless these are of one body."""
+        """The state `end`, made exact for the bodies that flew freely since `start`; those that `touched` (t, 2), pairs
+        of slots, as one, unless one of them touched what does not fly."""
         bodies = self.slot_body[touched]
         bodies = bodies[bodies[:, 0] != bodies[:, 1]]
-        flying = np.ones((self.count, 1), dtype=bool)
-        flying[bodies[bodies >= 0]] = False
+        # the last is all that does not fly
+        together = joined(self.count + 1, bodies.T % (self.count + 1))
+        flying = (together != together[-1])[:-1, None]
+        together = together[:-1]
         if not flying.any():
             return end
         h = end.time - start.time
         before, now = self.measure(start), self.measure(end)
+        if (together != np.arange(self.count)).any():
+            before, now = self._as_one(before, together), self._as_one(now, together)
         center = before.center + h * before.velocity + 0.5 * h * h * gravity
         spin = np.linalg.solve(now.inertia, (before.angular - now.angular)[:, :, None])[:, :, 0] * flying
         body = self.root_body

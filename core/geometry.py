@@ -43,9 +43,6 @@ class Geometry:
         unknown = [type(shape).__name__ for shape in shapes if type(shape) not in KINDS]
         if unknown:
             raise ValueError(f"a {unknown[0]} cannot be touched; give {', '.join(kind.__name__ for kind in KINDS)}")
-        flat = [type(shape).__name__ for shape in shapes[:moving] if isinstance(shape, (Cylinder, Plane))]
-        if flat:
-            raise ValueError(f"a link has a {flat[0]}, which only scenery can be; give it a Capsule, Box or Hull")
         self.shapes, self.slot, self.moving = list(shapes), slots, moving
         self.kind = np.array([KINDS[type(shape)] for shape in shapes], dtype=np.intp)
         is_round = self.kind == ROUND

@@ -15,7 +15,7 @@ from .closing import ALMOST, PROJECTIONS, close
 from .constraints import RECOVERY, Rows, gather, recall
 from .contact import Contacts
 from .dynamics import respond
-from .kinematics import bias, kinematics, motions
+from .kinematics import Kinematics, Motions, bias, kinematics, motions
 from .loops import Hold, loop_rows
 from .model import State
 from .response import resolve
@@ -25,6 +25,8 @@ STRAY = 0.008
 """A step that passes a joint limit by more than this [rad or m] is taken again in halves,"""
 HALVINGS, HASTES = 9, 4
 """and those again, HALVINGS less HASTES times;"""
+KNOCKS = 5
+"""A step is taken anew so often where links knock others so hard that these may meet more than was looked for;"""
 CORRECTIONS = 2
 """but first its constraints are solved again so often."""
 BRIEF = 1e-9
@@ -66,7 +68,7 @@ def step(world: World, state: State, h: float, halvings: int = HALVINGS) -> Stat
     """
     braked = _braked(world, state, h)
     if halvings == 0 or braked is state or not _early(world, braked):
-        after, violation, closed = _advance(world, braked, h)
+        after, violation, closed = _looking(world, braked, h)
         curved = halvings > HASTES and violation >= STRAY and violation > world.limits.violation(state.q)
         if halvings == 0 or not (curved or _early(world, after)):
             if not closed:
@@ -77,6 +79,17 @@ def step(world: World, state: State, h: float, halvings: int = HALVINGS) -> Stat
     middle = step(world, state, 0.5 * h, halvings - 1)
     after = step(world, middle, 0.5 * h, halvings - 1)
     return _touching(after, middle)
+
+
+def _looking(world: World, state: State, h: float) -> tuple[State, float, bool]:
+    """A step, and whatever `_advance` says of it, in which all was looked for that is met."""
+    knocked: np.ndarray | float = 0.0
+    for _ in range(KNOCKS):
+        *result, faster = _advance(world, state, h, knocked)
+        if faster is None:
+            break
+        knocked = np.maximum(knocked, faster)
+    return tuple(result)
 
 
 def _touching(state: State, before: State) -> State:
@@ -132,9 +145,12 @@ def _recovered_in_loops(
     return world.model.coordinates.integrate(q, moves[:, past] @ np.maximum(push, 0.0), 1.0)
 
 
-def _advance(world: World, state: State, h: float, ahead: float | None = None) -> tuple[State, float, bool]:
+def _advance(
+    world: World, state: State, h: float, knocked: np.ndarray | float = 0.0, ahead: float | None = None
+) -> tuple[State, float, bool, np.ndarray | None]:
     """The state after one step, from whose middle on nothing is passed for `ahead` seconds, by default as many, how far
-    beyond its limit [rad or m] the worst joint is that may have passed it, and whether all loops are closed."""
+    beyond its limit [rad or m] the worst joint is that may have passed it, whether all loops are closed, and speeds as
+    `_knocked` gives them; `knocked` are those of the attempts before."""
     model, c = world.model, world.model.columns
     memory = state.memory
     middle = state.time + 0.5 * h
@@ -151,7 +167,7 @@ def _advance(world: World, state: State, h: float, ahead: float | None = None) -
     force, resistance = world.drive(q, state.v, h, middle)
     natural[c.slot_of] += force
     asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
-    rows, asleep = gather(world, kin, moving, links, q, expected, ahead or h, asleep)
+    rows, asleep = gather(world, kin, moving, links, q, expected, ahead or h, asleep, knocked)
     natural[asleep[c.link] > 0] = 0.0
     closing = loop_rows(model, kin, world.loops) if len(world.loops) else None
     forces = np.concatenate((natural[:, None], rows.columns, *((closing.columns,) if closing else ())), axis=1)
@@ -174,9 +190,10 @@ def _advance(world: World, state: State, h: float, ahead: float | None = None) -
     impulses = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
     delassus, moves = rows.columns.T @ pushes, pushes[c.slot_of]
     for attempt in range(CORRECTIONS + 1):
-        impulses, iterations = resolve(world, rows, delassus, velocity, impulses, h)
+        impulses, parting, iterations = resolve(world, rows, delassus, velocity, impulses, h)
         v = free + moves @ impulses
-        after = model.coordinates.integrate(q, v, 0.5 * h)
+        # overlaps part by moving, and what moves so is not faster for it
+        after = model.coordinates.integrate(q, v + 2.0 * (moves @ parting), 0.5 * h)
         beyond = _beyond(world, rows, after, v, h)
         violation = max(0.0, -beyond.min(initial=0.0))
         if violation < STRAY or attempt == CORRECTIONS or not len(rows.limits):
@@ -187,7 +204,8 @@ def _advance(world: World, state: State, h: float, ahead: float | None = None) -
     pushes = impulses[rows.contact_rows].reshape(-1, 3)
     resting = np.flatnonzero(asleep)
     lying = np.stack((resting, np.full(len(resting), model.assembly.links)), axis=1)
-    touched = np.concatenate((rows.contacts.pairs(pushes[:, 0] != 0), lying))
+    met = (pushes[:, 0] != 0.0) | (parting[rows.normals] != 0.0)
+    touched = np.concatenate((rows.contacts.pairs(met), lying))
     memory = Memory(smooth, rows.key, impulses, asleep, touched, rows.contacts, pushes, h, iterations)
     closed = True
     if violation > 0.0 and not hold:
@@ -198,7 +216,20 @@ def _advance(world: World, state: State, h: float, ahead: float | None = None) -
         after, closed = hold.closed(model, after, world.given(state.time + h))
         violation = world.limits.violation(after)
         memory = replace(memory, loads=closing.wrenches((pull + coupling @ impulses) / h), rank=hold.norm.rank)
-    return State(after, v, state.time + h, memory), violation, closed
+    faster = None
+    if len(pushes) and h * np.abs(v - expected).max() * max(world.size, 1.0) > world.room(h):
+        faster = _knocked(world, kin, moving, motions(model, kin, v, twist_after), knocked, h)
+    return State(after, v, state.time + h, memory), violation, closed, faster
+
+
+def _knocked(
+    world: World, kin: Kinematics, moving: Motions, after: Motions, knocked: np.ndarray | float, h: float
+) -> np.ndarray | None:
+    """The speeds (slots,) after a step of links that go farther in it than contacts were looked for, or None if there
+    are none such; `knocked` as far as they were known."""
+    speeds = world.fastest(kin, after)
+    late = speeds > 1.5 * (world.fastest(kin, moving) + knocked) + world.room(h) / h
+    return np.where(late, speeds, 0.0) if late.any() else None
 
 
 def _beyond(world: World, rows: Rows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:

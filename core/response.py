@@ -19,15 +19,16 @@ BOUNCE = 0.1
 
 def resolve(
     world: World, rows: Rows, delassus: np.ndarray, velocity: np.ndarray, warm: np.ndarray, h: float
-) -> tuple[np.ndarray, int]:
-    """Impulses (rows,) that keep every row at its bound, with friction and restitution, and the solver's iterations.
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Impulses (rows,) that keep every row at its bound, with friction and restitution, those (rows,) that would have
+    to be added to part overlaps, and the solver's iterations.
 
     `delassus` (rows, rows) is what the rows' velocities (rows,) gain by unit impulses; `warm` (rows,) a guess. What
     bounces gets the impulses of its impact first, and then whatever rests or is at its limit what that leaves to do.
     """
     m, k = len(rows.limits), len(rows.contacts)
     if not m + k:
-        return np.zeros(0), 0
+        return np.zeros(0), np.zeros(0), 0
     normal = np.concatenate((np.arange(m), np.arange(len(rows.key))[rows.normals]))
     exact, enough = (EXACT, ENOUGH) if k else (EXACT**2, EXACT**2)
 
@@ -41,16 +42,22 @@ def resolve(
 
     impulses, outcome = keep(rows.bound, warm)
     met = (impulses[rows.normals] > 0.0) & (rows.contacts.restitution > 0.0)
+    bounces = False
     if met.any():
         bounced, leave = _bounced(world, rows, delassus, velocity, met, h)
-        if bounced.any():
+        bounces = bounced.any()
+        if bounces:
             bound = np.concatenate((rows.bound[:m], np.maximum(rows.bound[m:], leave)))
             rest, outcome = keep(bound, np.where(bounced == 0.0, impulses, 0.0), bounced)
             impulses = bounced + rest
+    parting = np.zeros(len(impulses))
     if energy(delassus, velocity, impulses) > 0.0:
         # what parts overlaps or bounces must not bring in energy
-        impulses = guard(delassus, velocity, impulses, keep(np.minimum(rows.bound, 0.0), impulses)[0])
-    return impulses, outcome.iterations
+        wanted = impulses
+        impulses = guard(delassus, velocity, wanted, keep(np.minimum(rows.bound, 0.0), wanted)[0])
+        if not bounces and (rows.bound[m:] > 0.0).any():
+            parting = wanted - impulses
+    return impulses, parting, outcome.iterations
 
 
 def _bounced(

@@ -48,11 +48,13 @@ class Rest:
         np.maximum.at(fastest, self.tree[:-1], speeds)
         self._speeds = [*self._speeds[1 - 2 * self._half :], fastest]
 
-    def asleep(self, contacts: Contacts, slow: float, before: np.ndarray) -> np.ndarray:
+    def asleep(self, contacts: Contacts, slow: float, sunk: float, before: np.ndarray) -> np.ndarray:
         """The group (slots + 1,) in which each slot's tree sleeps, 0 for what is awake, as those that `contacts` or
         loops join do so together. `slow` as in `World.slow`; `before` like the result: who sleeps already."""
         calm = self._calm(slow) & ~self.driven
         calm[self.scenery] = True
+        deep = self.tree[contacts.pairs(contacts.gap < -sunk)]
+        calm[deep[~self.scenery[deep]]] = False
         sides = np.concatenate((self.tree[np.stack((contacts.link, contacts.other))], self.joined), axis=1)
         if self._speeds:
             carried = (self.scenery & (self._speeds[-1] > CREEP * slow))[sides].any(axis=0)

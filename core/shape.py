@@ -152,13 +152,17 @@ class Box(Surface):
         return replace(self, center=_at(pose, self.center), rotation=pose[:3, :3] @ self.rotation)
 
     def _check(self, named: str) -> None:
+        turn = np.asarray(self.rotation, dtype=float)
+        if not (np.isfinite(turn).all() and np.abs(turn.T @ turn - np.eye(3)).max() < 1e-6):
+            raise ValueError("a Box has a rotation that is none; give a rotation matrix, and its size in half")
         if not ((np.asarray(self.half) >= 0).all() and np.isfinite(self.half).all() and np.isfinite(self.center).all()):
             raise ValueError(f"a box of half extents {self.half} around {self.center} is no box; give finite extents")
 
 
 @dataclass(frozen=True, eq=False)
 class Cylinder(Surface):
-    """All points within `radius` of the axis from `start` (3,) to `end` (3,), with flat ends. Scenery only."""
+    """All points within `radius` of the axis from `start` (3,) to `end` (3,), with flat ends. Scenery only, still
+    or on a keyed link."""
 
     start: np.ndarray
     end: np.ndarray

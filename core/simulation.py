@@ -37,10 +37,12 @@ share of weight times size and motion."""
 PASSING = 0.25
 """Links of different bodies that start overlapping by more than this part of the thinner one's thickness are let
 through; by less, they are pushed apart."""
+TOUCHING = 1e-6
+"""Links of one body that overlap by less than this part of its size just touch."""
 EXPLOSION = 100.0
 """A gain of energy in one frame, in the same terms, that is no error of integration any more."""
-ENERGY, SUBSTEPS = 6, 7
-"""Where a frame's record has its energy and number of steps."""
+PENETRATION, ENERGY, SUBSTEPS = 4, 6, 7
+"""Where a frame's record has its deepest overlap, energy and number of steps."""
 
 
 class SimulationError(RuntimeError):
@@ -189,7 +191,8 @@ class Simulation:
         """Whether a frame that led to `state` in so many steps shows that they were too long."""
         if not state.finite or self._steps_for(state) > HASTE * substeps:
             return True
-        return self._rise(state) > GAIN * self._scale()
+        lifted = self.model.mass.sum() * np.abs(self.world.gravity).max() * self._frames[-1][PENETRATION]
+        return self._rise(state) > GAIN * self._scale() + lifted
 
     def _scale(self) -> float:
         """An energy [J] to measure gains by: weight times size, and something of the motion's."""
@@ -280,10 +283,13 @@ class Simulation:
         state = self.state
         if state.memory is None:
             return
-        asleep = self._rest.asleep(state.memory.contacts, self.world.slow(), state.memory.asleep)
+        asleep = self._rest.asleep(
+            state.memory.contacts, self.world.slow(), 0.01 * self.world.size, state.memory.asleep
+        )
         if not np.array_equal(asleep, state.memory.asleep):
-            v = np.where(asleep[self.model.columns.link[self.model.columns.slot_of]] > 0, 0.0, state.v)
-            self.state = replace(state, v=v, memory=replace(state.memory, asleep=asleep))
+            still = asleep[self.model.columns.link[self.model.columns.slot_of]] > 0
+            v, smooth = np.where(still, 0.0, state.v), np.where(still, 0.0, state.memory.smooth)
+            self.state = replace(state, v=v, memory=replace(state.memory, asleep=asleep, smooth=smooth))
 
     def _all_rest(self) -> bool:
         """Whether everything that is simulated sleeps and nothing that is keyed moves."""
@@ -299,7 +305,9 @@ class Simulation:
         """Lets pairs of links pass that start overlapping: of one body all, of two those that overlap deeply, while
         scenery pushes out what starts in it."""
         world, model = self.world, self.model
-        contacts = world.collider.contacts(self.system.poses(self.state), 0.0)
+        poses = self.system.poses(self.state)
+        world.collider.bury(poses)
+        contacts = world.collider.contacts(poses, 0.0)
         link_of = np.full(model.assembly.links + 1, -1)
         link_of[model.assembly.slot] = np.arange(model.n)
         one, other = link_of[contacts.link], link_of[contacts.other]
@@ -307,7 +315,8 @@ class Simulation:
         thickness = np.array([min((shape.thickness for shape in own), default=0.0) for own in model.shapes] + [0.0])
         trees = np.append(model.trees, -1)
         deep = contacts.gap < -PASSING * np.minimum(thickness[one], thickness[other])
-        through = ~scenery[one] & ~scenery[other] & (deep | (trees[one] == trees[other]))
+        overlap = (trees[one] == trees[other]) & (contacts.gap < -TOUCHING * world.size)
+        through = ~scenery[one] & ~scenery[other] & (deep | overlap)
         names = {tuple(sorted((model.names[a], model.names[b]))) for a, b in zip(one[through], other[through])}
         self.passing = tuple(sorted(names))
         if names:

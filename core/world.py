@@ -18,7 +18,7 @@ from .limits import Limits
 from .loops import strands_of
 from .model import Model
 from .motion import Follower
-from .shape import Scenery
+from .shape import Plane, Scenery, Shape
 from .spatial import cross
 
 _IDENTITY = np.eye(3)
@@ -70,6 +70,8 @@ class World:
         shapes: list[list] = [[] for _ in range(a.links)]
         for slot, own in zip(a.slot.tolist(), self.model.shapes):
             shapes[slot] = list(own)
+        for name, own, keyed in zip(self.model.names, self.model.shapes, self.model.keyed):
+            _refuse_scenery(name, own, keyed)
         reach = np.zeros(a.links)
         reach[a.slot] = np.sqrt((self.model.center**2).sum(-1))
         reach = np.maximum(reach, [max((shape.reach for shape in own), default=0.0) for own in shapes])
@@ -195,6 +197,10 @@ class World:
         linear, turning = self.speeds(kin, moving)
         return np.sqrt((linear * linear).sum(-1)) + turning
 
+    def room(self, h: float) -> float:
+        """How far [m] links that stand still are looked around from, for contacts in a step of `h` seconds."""
+        return float(np.abs(self.gravity).max()) * h * h + 0.004 * self.size
+
     def slow(self) -> float:
         """A speed [m/s] that looks slow at the model's size: of a fall from a twentieth of it."""
         return float(np.sqrt(0.1 * np.abs(self.gravity).max() * self.size))
@@ -229,3 +235,14 @@ class World:
             force += (model.drive_damping + lead) * rate
         resistance = (0.5 + 0.5 * stiff) * h * damping + (0.25 + 0.75 * stiff) * h * h * model.stiffness
         return force, model.armature + resistance
+
+
+def _refuse_scenery(name: str, shapes: tuple, keyed: bool) -> None:
+    """Raises ValueError where a link has a shape that its kind of link cannot have."""
+    for shape in shapes:
+        if isinstance(shape, Plane) or not (keyed or isinstance(shape, Shape)):
+            whose = "scenery" if isinstance(shape, Plane) else "scenery and keyed links"
+            raise ValueError(
+                f"link {name!r} has a {type(shape).__name__}, which only {whose} can have; "
+                "give it a Capsule, a Box or a Hull"
+            )

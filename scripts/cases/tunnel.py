@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -178,31 +179,37 @@ def deflected(case: Case, path: Trajectory) -> bool:
     return float(np.abs(velocity - case.way).max()) > GHOST * float(np.abs(case.way).max())
 
 
+def flown(seed: int) -> tuple[float, int] | None:
+    """How deep a case comes [m], and the most steps of a frame; None where it cannot be simulated."""
+    case = against(np.random.default_rng(seed), PLATES[seed % 3])
+    try:
+        path = run(case)
+    except SimulationError:
+        return None
+    return depth(case, path), int(path.substeps.max())
+
+
+def flown_past(seed: int) -> bool:
+    """Whether a flight past the plate is deflected."""
+    case = past(np.random.default_rng(seed), PLATES[seed % 3])
+    return deflected(case, run(case, (0.0, 0.0, 0.0)))
+
+
 def main() -> None:
     count, first = (int(given) for given in [*sys.argv[1:], *("1000", "0")[len(sys.argv) - 1 :]])
-    depths, failures, steps, ghosts = [], 0, [], 0
-    for seed in range(first, first + count):
-        rng = np.random.default_rng(seed)
-        case = against(rng, PLATES[seed % 3])
-        try:
-            path = run(case)
-        except SimulationError:
-            failures += 1
-            continue
-        depths.append(depth(case, path))
-        steps.append(path.substeps.max())
     flights = max(count // 4, 1)
-    for seed in range(first, first + flights):
-        case = past(np.random.default_rng(seed), PLATES[seed % 3])
-        ghosts += deflected(case, run(case, (0.0, 0.0, 0.0)))
+    with ProcessPoolExecutor() as pool:
+        flown_seeds = list(pool.map(flown, range(first, first + count), chunksize=4))
+        ghosts = sum(pool.map(flown_past, range(first, first + flights), chunksize=4))
+    depths, steps = np.array([found for found in flown_seeds if found]).T
     metrics = {
         "cases": count,
-        "through": int((np.array(depths) > THICK).sum()),
-        "failures": failures,
-        "deepest_m": max(depths),
-        "deep_cases": int((np.array(depths) > 0.1 * THICK).sum()),
+        "through": int((depths > THICK).sum()),
+        "failures": count - len(depths),
+        "deepest_m": float(depths.max()),
+        "deep_cases": int((depths > 0.1 * THICK).sum()),
         "steps_median": float(np.median(steps)),
-        "steps_most": int(max(steps)),
+        "steps_most": int(steps.max()),
         "flights_past": flights,
         "ghost_hits": ghosts,
     }

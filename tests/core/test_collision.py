@@ -215,8 +215,6 @@ def test_what_is_no_shape_is_refused_by_name():
     """A line that says what can be given instead."""
     with pytest.raises(ValueError, match="a str cannot be touched; give Sphere"):
         Collider([[]], ["floor"])
-    with pytest.raises(ValueError, match="a link has a Plane, which only scenery can be"):
-        Collider([[GROUND]])
 
 
 def test_tangent_frames_are_orthonormal_and_steady_on_walls():
