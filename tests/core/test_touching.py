@@ -189,7 +189,7 @@ def test_normals_lead_out_of_the_other_into_the_link(one, other):
                 assert collider.contacts(moved, 1.0).gap.min() == pytest.approx(contacts.gap[first] + step, abs=1e-3)
 
 
-@pytest.mark.parametrize(("one", "other"), itertools.combinations_with_replacement(ON_LINKS, 2))
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations_with_replacement(ON_LINKS, 2)))
 def test_contacts_are_told_apart_and_known_again(one, other):
     """Two contacts with one key share a warm start, and a key that changes has none."""
     collider = Collider([[shape(one)], [shape(other)], [shape(one)]], [Plane(), shape("box")])
@@ -349,7 +349,7 @@ def test_what_cannot_be_touched_is_refused_in_one_line(wrong, line):
 
 
 @pytest.mark.parametrize("restitution", [0.0, 1.0])
-@pytest.mark.parametrize(("one", "other"), itertools.combinations_with_replacement(ON_LINKS, 2))
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations_with_replacement(ON_LINKS, 2)))
 def test_bodies_that_collide_in_the_air_keep_their_momentum(one, other, restitution):
     """Whatever the shapes, spins and friction: a collision moves momentum from one to the other and makes none."""
     rng = np.random.default_rng(8)
