@@ -11,7 +11,7 @@ from .contact import Contacts
 from .groups import joined
 from .model import Model
 
-STILL = 0.01
+STILL = 0.0125
 """Slower than this times `World.slow` looks still;"""
 CREEP = 1e-6
 """scenery that moves faster than this times `World.slow` lets nothing rest on it;"""
@@ -43,7 +43,7 @@ class Rest:
         self._speeds: list[np.ndarray] = []
 
     def note(self, speeds: np.ndarray) -> None:
-        """Remembers the fastest point's speed of each slot (slots,) [m/s] in a frame."""
+        """Remembers how fast each slot drifts (slots,) [m/s] in a frame."""
         fastest = np.zeros(self.count + 1)
         np.maximum.at(fastest, self.tree[:-1], speeds)
         self._speeds = [*self._speeds[1 - 2 * self._half :], fastest]

@@ -260,7 +260,7 @@ class Simulation:
         self._touches.append(self._touching())
         speeds = world.fastest(kin, moving)
         self._speed = float(speeds.max(initial=0.0))
-        self._rest.note(speeds)
+        self._rest.note(world.drift(kin, moving))
 
     def _touching(self) -> tuple[np.ndarray, ...]:
         """The links that touch, -1 for the world, where (t, 3), and with what forces on the first (t, 3) [N]."""

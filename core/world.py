@@ -18,7 +18,7 @@ from .limits import Limits
 from .loops import strands_of
 from .model import Model
 from .motion import Follower
-from .shape import Plane, Scenery, Shape
+from .shape import Box, Plane, Scenery, Shape
 from .spatial import cross
 
 _IDENTITY = np.eye(3)
@@ -35,11 +35,11 @@ class World:
 
     `keyed_slots` (slots,): which links follow their keys; `root` (slots,): of their trees. `reach` (slots,): the
     farthest point of each link's shapes, or its center of mass, from its origin, and `size` the largest of them of a
-    link that is not keyed [m]. `light` (nv,): what each freedom moves at least, its own link's inertia and armature.
-    `carried` (slots,) and `axis` (slots, 3): in trees that hang from the world, mass times place, in the link's frame,
-    of what a link carries at its joints and itself, as length and direction; `turning` (slots,): the links' own
-    inertias against turning. `strands` as in `Loops.strands`. `body` (slots + 1,) numbers trees, those that loops join
-    alike; -1 for the world and what is keyed as a whole; there are so many `bodies`.
+    link that is not keyed [m]; `tips` (slots, 2, 3): its ends. `light` (nv,): what each freedom moves at least, its own
+    link's inertia and armature. `carried` (slots,) and `axis` (slots, 3): in trees that hang from the world, mass times
+    place, in the link's frame, of what a link carries at its joints and itself, as length and direction; `turning`
+    (slots,): the links' own inertias against turning. `strands` as in `Loops.strands`. `body` (slots + 1,) numbers
+    trees, those that loops join alike; -1 for the world and what is keyed as a whole; there are so many `bodies`.
     """
 
     model: Model
@@ -56,6 +56,7 @@ class World:
     keyed_slots: np.ndarray = field(init=False)
     root: np.ndarray = field(init=False)
     reach: np.ndarray = field(init=False)
+    tips: np.ndarray = field(init=False)
     light: np.ndarray = field(init=False)
     carried: np.ndarray = field(init=False)
     axis: np.ndarray = field(init=False)
@@ -81,6 +82,9 @@ class World:
         set_once("gravity", np.asarray(self.gravity, dtype=float))
         set_once("limits", Limits(self.model))
         set_once("reach", reach)
+        tips = np.zeros((a.links, 2, 3))
+        tips[a.slot] = [_tips(own, center) for own, center in zip(self.model.shapes, self.model.center)]
+        set_once("tips", tips)
         carried, axis = self._carried()
         set_once("carried", carried)
         set_once("axis", axis)
@@ -197,6 +201,14 @@ class World:
         linear, turning = self.speeds(kin, moving)
         return np.sqrt((linear * linear).sum(-1)) + turning
 
+    def drift(self, kin: Kinematics, moving: Motions) -> np.ndarray:
+        """How fast the faster end of each link moves (slots,) [m/s]: what is seen of a slow motion, of which turning
+        about a limb's length is none."""
+        twist = moving.links[:-1]
+        arm = kin.offset[:, None] + self.tips @ kin.poses[:-1, :3, :3].swapaxes(-1, -2)
+        velocity = twist[:, None, 3:] + cross(twist[:, None, :3], arm)
+        return np.sqrt((velocity * velocity).sum(-1)).max(-1)
+
     def room(self, h: float) -> float:
         """How far [m] links that stand still are looked around from, for contacts in a step of `h` seconds."""
         return float(np.abs(self.gravity).max()) * h * h + 0.004 * self.size
@@ -246,3 +258,19 @@ def _refuse_scenery(name: str, shapes: tuple, keyed: bool) -> None:
                 f"link {name!r} has a {type(shape).__name__}, which only {whose} can have; "
                 "give it a Capsule, a Box or a Hull"
             )
+
+
+def _tips(shapes: tuple, center: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two ends of what collides of a link, or its center of mass twice."""
+    ends = [getattr(shape, end) for shape in shapes for end in ("start", "end") if hasattr(shape, end)]
+    for shape in shapes:
+        if isinstance(shape, Box):
+            ends += [shape.center + shape.rotation @ shape.half, shape.center - shape.rotation @ shape.half]
+        elif hasattr(shape, "vertices"):
+            vertices = np.asarray(shape.vertices, dtype=float)
+            ends += [vertices[i] for along in vertices.T for i in (along.argmin(), along.argmax())]
+    if not ends:
+        return center, center
+    ends = np.array(ends)
+    far = ends[((ends - center) ** 2).sum(axis=1).argmax()]
+    return far, ends[((ends - far) ** 2).sum(axis=1).argmax()]

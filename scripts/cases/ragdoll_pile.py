@@ -17,7 +17,7 @@ from core.mechanisms import humanoid
 from core.spatial import matrix_quaternion, quaternion_matrix
 
 FRAMES, RATE = 250, 24
-HEIGHT, DAMPING = 1.75, 0.3
+HEIGHT, DAMPING = 1.75, 1.0
 """Of each person [m], and of each of their joints [N m s/rad]."""
 CALM = 0.01
 """Who is slower than this [m/s], every point of every link, has come to rest."""
