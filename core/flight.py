@@ -94,9 +94,9 @@ class Flight:
         inertia = balance.inertia - self.mass[:, None, None] * (across @ across)
         return Balance(center, velocity, member @ angular, np.einsum("ij,jkl->ikl", member, inertia), balance.root)
 
-    def keep(self, start: State, end: State, touched: np.ndarray, gravity: np.ndarray) -> State:
+    def keep(self, start: State, end: State, touched: np.ndarray, gravity: np.ndarray) -> tuple[State, float]:
         """The state `end`, made exact for the bodies that flew freely since `start`; those that `touched` (t, 2), pairs
-        of slots, as one, unless one of them touched what does not fly."""
+        of slots, as one, unless one of them touched what does not fly; and how far [m] the farthest had strayed."""
         bodies = self.slot_body[touched]
         bodies = bodies[bodies[:, 0] != bodies[:, 1]]
         # the last is all that does not fly
@@ -104,7 +104,7 @@ class Flight:
         flying = (together != together[-1])[:-1, None]
         together = together[:-1]
         if not flying.any():
-            return end
+            return end, 0.0
         h = end.time - start.time
         before, now = self.measure(start), self.measure(end)
         if (together != np.arange(self.count)).any():
@@ -121,4 +121,4 @@ class Flight:
         q[self.root_q[:, None] + np.arange(4, 7)] += (to_rest @ move[:, :, None])[:, :, 0]
         v[self.root_v[:, None] + np.arange(3)] += turned[:, :, 0]
         v[self.root_v[:, None] + np.arange(3, 6)] += (to_rest @ change[:, :, None])[:, :, 0]
-        return replace(end, q=q, v=v)
+        return replace(end, q=q, v=v), float(np.sqrt((move * move).sum(axis=1)).max(initial=0.0))

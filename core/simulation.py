@@ -31,9 +31,9 @@ TURN, LONGEST, SHORTEST = 0.2, 1 / 72, 1 / 12000
 CALM, LEISURE = 0.5, 3.0
 """What lies on something and is slower than CALM times `World.slow` takes steps longer than LONGEST in proportion, up
 to LEISURE times."""
-HASTE, GAIN = 2.0, 5e-4
-"""A frame that ends needing more than so many times its steps is taken again, and one that gains so much energy, as a
-share of weight times size and motion."""
+HASTE, GAIN, LOST = 2.0, 5e-4, 5e-3
+"""A frame that ends needing more than so many times its steps is taken again, one that gains so much energy, as a share
+of weight times size and motion, and one in which free flight strays so far, as a part of `World.size`."""
 PASSING = 0.25
 """Links of different bodies that start overlapping by more than this part of the thinner one's thickness are let
 through; by less, they are pushed apart."""
@@ -169,27 +169,32 @@ class Simulation:
     def _frame(self, frame: int) -> None:
         substeps = self.substeps or self._steps_for(self.state)
         before = self.system
-        self.system, path = before.advanced(self.state, self.frame_time, substeps)
-        self._seconds += path.seconds
+        self.system, state, strayed = self._attempt(before, substeps)
         most = math.ceil(self.frame_time / SHORTEST - 1e-9)
-        while self.substeps is None and substeps < most and self._hurried(path.state, substeps):
+        while self.substeps is None and substeps < most and self._hurried(state, substeps, strayed):
             # the motion became faster than its steps were chosen for: the frame is taken again
-            substeps = min(max(self._steps_for(path.state), 2 * substeps), most)
-            self.system, path = before.advanced(self.state, self.frame_time, substeps)
-            self._seconds += path.seconds
-        self._check(path.state, frame)
+            substeps = min(max(self._steps_for(state), 2 * substeps), most)
+            self.system, state, strayed = self._attempt(before, substeps)
+        self._check(state, frame)
         if len(self.events) > len(before.structure.events):
             self._rest = self._anew()
-        elif not self.world.fields:
-            touched = np.concatenate(path.touched)
-            path.state = self.system.flight.keep(self.state, path.state, touched, self.world.gravity)
-        self.state = path.state
+        self.state = state
         self._record(substeps)
         self._fall_asleep()
 
-    def _hurried(self, state: State, substeps: int) -> bool:
+    def _attempt(self, system: System, substeps: int) -> tuple[System, State, float]:
+        """A frame in so many steps: the system and the state after it, with free flights made exact, and how far
+        bodies that flew had strayed [m]."""
+        changed, path = system.advanced(self.state, self.frame_time, substeps)
+        self._seconds += path.seconds
+        happened = len(changed.structure.events) > len(system.structure.events)
+        if not path.state.finite or happened or self.world.fields:
+            return changed, path.state, 0.0
+        return changed, *changed.flight.keep(self.state, path.state, np.concatenate(path.touched), self.world.gravity)
+
+    def _hurried(self, state: State, substeps: int, strayed: float) -> bool:
         """Whether a frame that led to `state` in so many steps shows that they were too long."""
-        if not state.finite or self._steps_for(state) > HASTE * substeps:
+        if not state.finite or self._steps_for(state) > HASTE * substeps or strayed > LOST * self.world.size:
             return True
         lifted = self.model.mass.sum() * np.abs(self.world.gravity).max() * self._frames[-1][PENETRATION]
         return self._rise(state) > GAIN * self._scale() + lifted
