@@ -4,6 +4,7 @@ python3 scripts/bench.py humanoid --json
 python3 scripts/bench.py chain --links 1000 --peers --json
 python3 scripts/bench.py blender --json
 python3 scripts/bench.py n-four-bar --n 40 --json
+python3 scripts/bench.py ragdoll-pile --peers --json
 """
 
 from __future__ import annotations
@@ -80,10 +81,21 @@ def contacts(options: argparse.Namespace) -> dict:
     return measure_ours(f"scripts.cases.{options.case.replace('-', '_')}")
 
 
-CONTACTS = ("impacts", "stacks", "ragdoll-pile", "tunnel", "humanoid-contact")
+def ragdoll_pile(options: argparse.Namespace) -> dict:
+    metrics = contacts(options)
+    if options.peers:
+        try:
+            python = environment.prepare(environment.peer("mujoco"))
+            metrics |= measure(python, "scripts.cases.ragdoll_pile", "mujoco")["metrics"]
+        except (PreparationError, MeasurementError) as reason:
+            metrics["mujoco_reason"] = str(reason)
+    return metrics
+
+
+CONTACTS = ("impacts", "stacks", "tunnel", "humanoid-contact")
 LOOPS = ("n-four-bar", "andrews", "bricard", "high-bar", "swing", "humanoid-loops")
 CASES = {"humanoid": humanoid, "chain": chain, "blender": blender, "four-bar": four_bar} | dict.fromkeys(LOOPS, loops)
-CASES |= dict.fromkeys(CONTACTS, contacts)
+CASES |= dict.fromkeys(CONTACTS, contacts) | {"ragdoll-pile": ragdoll_pile}
 
 
 def main() -> int:

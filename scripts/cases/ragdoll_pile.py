@@ -25,8 +25,8 @@ CELLS, EXTENT = (200, 125), (20.0, 12.5)
 """Of the hills: 50,000 triangles on a field of so many metres."""
 LINKS = 19
 """Of each person."""
-PEER_STEP = 1 / 480
-"""Seconds a step of the other engine's."""
+PEER_STEP = 1 / 1920
+"""Seconds a step of the other engine's: four times as long ones explode there."""
 STAIRS = (-6.0, 0.0)
 """Where they begin; they lead down toward +x."""
 PLACES = (

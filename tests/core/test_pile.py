@@ -77,12 +77,12 @@ def test_stairs_and_hills_meet():
 
 @pytest.mark.slow
 def test_ten_ragdolls_come_to_rest():
-    """The benchmark's promises, but for its speed. In MuJoCo 4.0 the same people's pelves come to lie 0.355 m above
-    the hills in the mean, and half of the people rest after 8 s; they are ten, and chaotic."""
+    """The benchmark's promises, but for its speed. In MuJoCo 4.0 the same people's pelves come to lie 0.359 m above
+    the hills in the mean, and half of the people rest after 9 s; they are ten, and chaotic."""
     metrics = ragdoll_pile.ours()
     assert metrics["finite"]
     assert metrics["penetration_part"] <= 0.01
     assert metrics["awake_or_fast"] == 0
     assert metrics["energy_gain_J"] <= 1e-3 * 10 * WEIGHT * HEIGHT
-    assert 2.5 < metrics["rest_s_median"] < 8.25
-    assert metrics["pelvis_m"] == pytest.approx(0.355, abs=0.06)
+    assert 2.5 < metrics["rest_s_median"] < 9.0
+    assert metrics["pelvis_m"] == pytest.approx(0.359, abs=0.06)
