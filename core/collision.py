@@ -13,16 +13,10 @@ import numpy as np
 from .bounds import BoxTree, overlapping
 from .buried import Solid
 from .clipping import polytope_plane
-from .contact import Contacts, Touches
-from .geometry import BOX, CYLINDER, HULL, MESH, PLANE, ROUND, Geometry, Placed
-from .mesh import PreparedMesh
-from .polytope import Polytope, Polytopes
-from .polytope_mesh import polytope_mesh
-from .rounds import round_box, round_cylinder, round_round
-from .separation import polytope_polytope
-from .shape import Hull, Mesh, Scenery, Shape, Sphere
-from .spatial import pose_inverse
-from .triangle import round_mesh
+from .contact import Contacts
+from .geometry import BOX, HULL, MESH, PLANE, ROUND, Geometry, Placed
+from .shape import Mesh, Scenery, Shape, Sphere
+from .touching import Touching
 
 FEW = 1024
 """So many pairs that may meet are looked at one by one, without a sweep."""
@@ -55,11 +49,8 @@ class Collider:
         self.geometry = Geometry([*own, *scenery], np.append(slots, np.full(len(scenery), links)), len(own))
         self.keyed = np.append(np.zeros(links, bool) if keyed is None else keyed, True)
         self.parent = np.append(np.full(links, -1) if parent is None else parent, -2)
-        self.solids = {
-            i: PreparedMesh.of(shape) for i, shape in enumerate(self.geometry.shapes) if isinstance(shape, (Hull, Mesh))
-        }
+        self.touching = Touching(self.geometry)
         self.apart = np.empty(0, dtype=np.intp)
-        self._compile_polytopes()
         self._compile_tree()
         self._compile_planes()
         self._buried: list[tuple[int, np.ndarray]] = []
@@ -86,8 +77,8 @@ class Collider:
         low, high = g.bounds(g.placed(poses), moving=True)
         self._buried, self._solids = [], {}
         for mesh in range(self.moving, len(g.shapes)):
-            if g.kind[mesh] == MESH and self.solids[mesh].solid.all():
-                solid = Solid(self.solids[mesh])
+            if g.kind[mesh] == MESH and self.touching.solids[mesh].solid.all():
+                solid = Solid(self.touching.solids[mesh])
                 inside = np.flatnonzero(solid.holds(0.5 * (low + high)) & self._meet(np.arange(self.moving), mesh))
                 if len(inside):
                     self._buried.append((mesh, inside))
@@ -112,7 +103,7 @@ class Collider:
                 if len(own):
                     a = shapes[own]
                     row = g.row[a]
-                    vertices = self._polytopes(a, placed.rotation[row], placed.position[row]).vertices
+                    vertices = self.touching.polytopes(a, placed.rotation[row], placed.position[row]).vertices
                     touches = polytope_plane(vertices, normal[own], offset[own], np.full(len(own), np.inf))
                     yield a[touches.pair], np.full(len(touches.pair), mesh), *touches[1:]
 
@@ -130,18 +121,6 @@ class Collider:
             meet &= self.apart[known] != pair
         return meet
 
-    def _compile_polytopes(self) -> None:
-        """Boxes in one table, other polytopes in another: pairs pay for padding."""
-        g = self.geometry
-        self._number = np.zeros(len(g.shapes), dtype=np.intp)
-        self._tables = []
-        for kinds in ((BOX,), (HULL, CYLINDER)):
-            own = np.flatnonzero(np.isin(g.kind, kinds))
-            self._number[own] = np.arange(len(own))
-            # in the shape's frame, which for boxes and cylinders is in their middle
-            made = [Polytope.of(g.shapes[i].moved(pose_inverse(g.frames[g.row[i]]))) for i in own]
-            self._tables.append(Polytopes.table(made) if made else None)
-
     def _compile_tree(self) -> None:
         """The scenery's primitives, triangles of meshes and other shapes whole, in one tree of boxes."""
         g = self.geometry
@@ -151,15 +130,10 @@ class Collider:
         bounded = [i for i in range(self.moving, len(g.shapes)) if g.kind[i] != PLANE]
         for i in bounded:
             if g.kind[i] == MESH:
-                corners = self.solids[i].corners
+                corners = self.touching.solids[i].corners
                 low[i - self.moving], high[i - self.moving] = corners.min(axis=1), corners.max(axis=1)
             part.append(np.arange(len(low[i - self.moving])))
             shape.append(np.full(len(part[-1]), i))
-        self._trees = {
-            i: BoxTree(solid.corners.min(axis=1), solid.corners.max(axis=1))
-            for i, solid in self.solids.items()
-            if i < self.moving and g.kind[i] == MESH
-        }
         if bounded:
             self._shape, self._part = np.concatenate(shape), np.concatenate(part)
             chosen = [np.concatenate([corners[i - self.moving] for i in bounded]) for corners in (low, high)]
@@ -218,7 +192,7 @@ class Collider:
         if self._buried:
             found += self._solids_dug_out(placed)
         a, b, part, reach = self._near(placed, reach, margin, travel, still)
-        for p, q, touches in self._touch(placed, a, b, part, reach):
+        for p, q, touches in self.touching.touch(placed, a, b, part, reach):
             found.append((p[touches.pair], q[touches.pair], *touches[1:]))
         if not found:
             return Contacts.none()
@@ -243,9 +217,9 @@ class Collider:
         apart = travel.take(a, axis=0) - travel.take(b, axis=0)
         far = margin.take(a) + margin.take(b) + np.sqrt((apart * apart).sum(axis=1))
         met = (one.take(a, axis=0) - other.take(b, axis=0)).max(axis=1, initial=-np.inf) <= far
-        if self._pairs is None:
-            met &= self._meet(a, b)
         met = met.nonzero()[0]
+        if self._pairs is None:
+            met = met[self._meet(a[met], b[met])]
         a, b, far = a[met], b[met], far[met]
         part = np.full(len(a), -1)
         if self._tree is not None:
@@ -277,7 +251,7 @@ class Collider:
     ) -> tuple[np.ndarray, ...]:
         """Boxes or hulls `a` over planes."""
         row = self.geometry.row[a]
-        vertices = self._polytopes(a, placed.rotation[row], placed.position[row]).vertices
+        vertices = self.touching.polytopes(a, placed.rotation[row], placed.position[row]).vertices
         touches = polytope_plane(vertices, self._normals[plane], self._heights[plane], reach[a])
         return a[touches.pair], self._planes[plane[touches.pair]], *touches[1:]
 
@@ -293,94 +267,6 @@ class Collider:
         normal, center = self._normals[plane], ends[end]
         point = center - g.radii[:count].reshape(-1)[end][:, None] * normal
         return rounds[end // 2], self._planes[plane], point, center, normal, gap.reshape(-1)[hit], end % 2
-
-    def _touch(
-        self, placed: Placed, a: np.ndarray, b: np.ndarray, part: np.ndarray, reach: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, Touches]]:
-        """The touches of all pairs, kind by kind, and the pairs of shapes of each kind."""
-        g = self.geometry
-        both = g.kind[a] * 8 + g.kind[b]
-        for kinds in np.flatnonzero(np.bincount(both)).tolist():
-            pairs = np.flatnonzero(both == kinds)
-            first, second = divmod(kinds, 8)
-            p, q, far = a.take(pairs), b.take(pairs), reach.take(pairs)
-            r, s = g.row[p], g.row[q]
-            if second == MESH:
-                yield from self._touch_meshes(placed, p, q, part[pairs], far)
-            elif second == ROUND:
-                yield p, q, round_round(placed.ends[r], g.radii[r], placed.ends[s], g.radii[s], far)
-            elif first == ROUND and second == HULL:
-                yield from self._touch_hulls(placed, p, q, far)
-            elif first == ROUND:
-                rotation, position, half = placed.rotation[s], placed.position[s], g.half[s]
-                ends = (placed.ends[r] - position[:, None]) @ rotation
-                if second == BOX:
-                    touches = round_box(ends, g.radii[r], half, far)
-                else:
-                    touches = round_cylinder(ends, g.radii[r], half[:, 2], half[:, 0], far)
-                yield p, q, _turned(touches, rotation, position)
-            else:
-                # about b, where the numbers are small
-                position = placed.position[s]
-                one = self._polytopes(p, placed.rotation[r], placed.position[r] - position)
-                other = self._polytopes(q, placed.rotation[s], np.zeros_like(position))
-                touches = polytope_polytope(one, other, far)
-                move = position[touches.pair]
-                yield p, q, touches._replace(point=touches.point + move, center=touches.center + move)
-
-    def _polytopes(self, shapes: np.ndarray, rotation: np.ndarray, position: np.ndarray) -> Polytopes:
-        """Shapes (p,), all of one kind, as polytopes with a rotation (p, 3, 3) and a position (p, 3)."""
-        table = self._tables[0 if self.geometry.kind[shapes[0]] == BOX else 1]
-        return table.placed(self._number[shapes], rotation, position)
-
-    def _touch_hulls(self, placed: Placed, a: np.ndarray, b: np.ndarray, reach: np.ndarray) -> Iterator:
-        """Rounds with hulls, whose triangles are all candidates."""
-        counts = np.array([len(self.solids[i]) for i in b.tolist()])
-        pair = np.repeat(np.arange(len(a)), counts)
-        triangle = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
-        yield from self._touch_meshes(placed, a[pair], b[pair], triangle, reach[pair])
-
-    def _near_triangles(
-        self, placed: Placed, mesh: int, a: np.ndarray, reach: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Shapes `a` again, with each triangle that is near it of a mesh that moves, and their reaches."""
-        g = self.geometry
-        row = g.row[mesh]
-        frames = Placed(
-            (placed.ends - placed.position[row]) @ placed.rotation[row],
-            placed.rotation[row].T @ placed.rotation,
-            (placed.position - placed.position[row]) @ placed.rotation[row],
-        )
-        low, high = (corner[a] for corner in g.bounds(frames, moving=True))
-        pair, triangle = self._trees[mesh].near(low - reach[:, None], high + reach[:, None])
-        return a[pair], triangle, reach[pair]
-
-    def _touch_meshes(
-        self, placed: Placed, a: np.ndarray, b: np.ndarray, triangle: np.ndarray, reach: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, Touches]]:
-        """Shapes a with triangles of meshes b, where these are known; else with those that are near in a mesh that
-        moves. Mesh by mesh: each has a frame and neighbourhoods of its own."""
-        g = self.geometry
-        for mesh in np.unique(b).tolist():
-            own = np.flatnonzero(b == mesh)
-            solid, row = self.solids[mesh], g.row[mesh]
-            rotation, position = placed.rotation[row], placed.position[row]
-            p, t, far = a[own], triangle[own], reach[own]
-            if g.kind[mesh] == MESH and mesh < self.moving:
-                p, t, far = self._near_triangles(placed, mesh, p, far)
-            shape, owner = np.unique(p, return_inverse=True)
-            if not len(p):
-                continue
-            if g.kind[p[0]] == ROUND:
-                ends = (placed.ends[g.row[p]] - position) @ rotation
-                touches = round_mesh(ends, g.radii[g.row[p]], t, owner, solid, far)
-            else:
-                row = g.row[p]
-                one = self._polytopes(
-                    p, rotation.T @ placed.rotation[row], (placed.position[row] - position) @ rotation
-                )
-                touches = polytope_mesh(one, t, owner, solid, far)
-            yield shape, np.full(len(shape), mesh), _turned(touches, rotation[None], position[None])
 
     def _contacts(
         self, a: np.ndarray, b: np.ndarray, point: np.ndarray, center: np.ndarray, normal: np.ndarray, gap: np.ndarray,
@@ -404,13 +290,3 @@ class Collider:
         if between.any():
             point = point - (0.5 * between * gap)[:, None] * normal
         return Contacts(link, other, point, center, normal, gap, friction, *surface[:, 1:].T, key)
-
-
-def _turned(touches: Touches, rotation: np.ndarray, position: np.ndarray) -> Touches:
-    """Touches from the frames (p, 3, 3) and (p, 3) of their pairs to the world's."""
-    turn = rotation[touches.pair] if len(rotation) > 1 else rotation
-    move = position[touches.pair] if len(rotation) > 1 else position
-    point, center, normal = (
-        (turn @ vectors[:, :, None])[:, :, 0] for vectors in (touches.point, touches.center, touches.normal)
-    )
-    return touches._replace(point=point + move, center=center + move, normal=normal)
