@@ -86,7 +86,8 @@ def plan(everything: bool, window: bool, lint: bool, rest: tuple[str, ...]) -> l
     runs = [Run("lint", first, ("check", "--quiet", "."), "ruff")] if lint else []
     paths = [argument for argument in rest if Path(ROOT, argument.split("::")[0]).exists()]
     options = [argument for argument in rest if argument not in paths]
-    suite = ("-m", "not window", *rest)
+    # the core's slow tests know no Blender, and run beside its oracles
+    suite = ("-m", "not window and not (core and slow)", *rest)
     runs.append(Run(f"{first.label} (default)", first, suite))
     core = [path for path in paths if path.startswith("tests/core")] if paths else ["tests/core"]
     if core:
