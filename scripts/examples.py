@@ -1,4 +1,4 @@
-"""Builds example scenes with connections: python scripts/examples.py [NAME ...], all without names.
+"""Builds example scenes: python scripts/examples.py [NAME ...], all without names.
 
 Each writes out/NAME.blend and a picture of some of its frames, out/NAME.png, and prints the result.
 """
@@ -12,11 +12,11 @@ import sys
 import environment
 from environment import ROOT, PreparationError
 
-NAMES = ("high-bar", "swing", "holding-hands", "snapping-chain")
+NAMES = ("high-bar", "swing", "holding-hands", "snapping-chain", "pile")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Builds example scenes with connections in out/.")
+    parser = argparse.ArgumentParser(description="Builds example scenes in out/.")
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"which: {', '.join(NAMES)}")
     names = parser.parse_args().names or NAMES
     unknown = [name for name in names if name not in NAMES]

@@ -57,3 +57,50 @@ def test_swing_loses_the_thighs_and_never_the_hands(tmp_path):
     assert moved(hands["hand.R"]) < 1e-5
     assert limits(text) < 1.0
     assert "warning" not in text and "breaks a promise" not in text
+
+
+PILE = """
+import json, os, sys
+from pathlib import Path
+import bpy, example_scene
+code = example_scene.main("pile", Path(sys.argv[1]), picture=False)
+scene, platform, floor = bpy.context.scene, bpy.data.objects["Platform"], bpy.data.objects["Floor"]
+people = [bpy.data.objects[name] for name in ("Ann", "Ben", "Cas")]
+places = []
+for frame in range(scene.frame_end - 12, scene.frame_end + 1):
+    scene.frame_set(frame)
+    top = platform.matrix_world.translation
+    joints = [[rig.matrix_world @ rig.pose.bones[bone].head - top for bone in sys.argv[2:]] for rig in people]
+    places.append([[list(joint) for joint in person] for person in joints])
+print(json.dumps({"code": code, "places": places}), flush=True)
+# Rigify makes the 4.2 wheel crash at exit
+os._exit(0)
+"""
+JOINTS = ("spine", "spine.003", "spine.006", "shin.L", "shin.R", "foot.L", "foot.R", "forearm.L", "forearm.R")
+
+
+@pytest.mark.slow
+def test_three_people_fall_down_stairs_and_rest_in_a_pile(tmp_path):
+    """Scenery is chosen on one of those who meet, and carries all: nobody falls through stairs, platform or floor."""
+    scripts = {"PYTHONPATH": str(PLACES.parents[2] / "scripts")}
+    command = [sys.executable, "-c", PILE, str(tmp_path), *JOINTS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ | scripts)
+    assert done.returncode == 0, done.stderr[-2000:]
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    assert result["code"] == 0
+    assert "3 objects as scenery" in done.stdout
+    assert "promise" not in done.stdout
+    # the platform sets 200 kg moving at up to 0.6 m/s
+    assert float(re.search(r"Energy gained ([0-9.e+-]+) J", done.stdout).group(1)) < 40
+    assert float(re.search(r"Sinks in by ([0-9.]+) mm", done.stdout).group(1)) < 18
+    assert limits(done.stdout) < 1.0
+    places = np.array(
+        result["places"]
+    )  # (frames, people, joints, 3) [m] beside the platform's middle, 5 cm below its top
+    last = places[-1]
+    assert last[..., 2].min() > 0.05 - 0.3, "above the floor"
+    assert last[..., 2].max() < 1.0, "nobody stands"
+    aboard = (np.abs(last[..., 0]) < 1.5) & (np.abs(last[..., 1]) < 1.59)
+    assert aboard.mean() > 0.4 and last[aboard][:, 2].min() > 0.05, "on the platform"
+    slid = np.linalg.norm(last - places[0], axis=-1)
+    assert np.median(slid) < 0.005 and slid.max() < 0.1, "at rest on what has moved"
