@@ -148,11 +148,11 @@ def _cast(armature, members: list, start: int, end: int):
     """Samples the source animations, builds the characters and reads what they may land on, yielding progress; returns
     the Cast and the Surroundings."""
     actors, parts = [], len(members) + 2
-    for i, armature in enumerate(members):
-        source = yield from _stage("sample", sample(armature, read_rig(armature), start, end), i, parts)
-        rig = read_rig(armature, source.at(start)[1])
-        character = convert(armature, rig, source, roles(armature), options(armature))
-        actors.append(Actor(armature, source, character))
+    for i, member in enumerate(members):
+        source = yield from _stage("sample", sample(member, read_rig(member), start, end), i, parts)
+        rig = read_rig(member, source.at(start)[1])
+        character = convert(member, rig, source, roles(member), options(member))
+        actors.append(Actor(member, source, character))
     if all(link.keyed for actor in actors for link in actor.character.links):
         raise ConversionError(
             f"armature {armature.name!r}: all its bones are ignored or animated; set the bones that physics should "

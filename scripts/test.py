@@ -93,8 +93,14 @@ def plan(everything: bool, window: bool, lint: bool, rest: tuple[str, ...]) -> l
     if core:
         runs.append(Run(environment.oracles().label, environment.oracles(), ("-m", "not window", *options, *core)))
         if everything:
-            runs.append(Run(environment.CORE_ALONE.label, environment.CORE_ALONE, runs[-1].arguments))
-    runs += [Run(blender.label, blender.using(*environment.TEST), suite) for blender in blenders[1:]]
+            alone = ("-m", "not window and not slow", *options, *core)
+            runs.append(Run(environment.CORE_ALONE.label, environment.CORE_ALONE, alone))
+    # another Blender on the same Python tells nothing new of the core
+    addon = ("-m", "not window and not core", *rest)
+    runs += [
+        Run(blender.label, blender.using(*environment.TEST), addon if blender.python == first.python else suite)
+        for blender in blenders[1:]
+    ]
     if window:
         runs.append(Run("real Blender binaries", first, ("-m", "window", *options, "tests/window")))
     return runs
