@@ -14,7 +14,7 @@ from bake import load_extension
 from mathutils import Matrix, Quaternion, Vector
 
 RATE = 24
-START, END = 7, 60
+START, END = 7, 90
 """Physics takes over from the animation at frame START."""
 PICTURES = 6
 SIZE = (320, 420)
