@@ -10,8 +10,9 @@ import bpy
 import demo_scene
 from bake import load_extension
 from demo_scene import START, STRIDE, box, contact_sheet, dress, material, studio
-from example_pile import pile
-from example_stage import (
+from mathutils import Matrix, Vector
+from pile_scene import pile
+from stage_scene import (
     FLOOR,
     RATE,
     connect,
@@ -27,7 +28,6 @@ from example_stage import (
     switch,
     tail,
 )
-from mathutils import Matrix, Vector
 
 
 def high_bar() -> list[int]:

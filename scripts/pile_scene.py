@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bpy
 from demo_scene import START, STRIDE, box, dress, studio
-from example_stage import RATE, human, make_dynamic, mirrored, simulate, spread
+from stage_scene import RATE, human, make_dynamic, mirrored, simulate, spread
 
 STEPS, TREAD, RISE, HALF_WIDTH = 3, 0.3, 0.17, 1.1
 EDGE = -0.28
