@@ -17,6 +17,7 @@ from mathutils import noise
 from ..core.field import Drag, Falloff, Field, Force, Turbulence, Vortex, Wind
 from .prop import placed
 from .rig import ConversionError, RigWarning
+from .scenery import enabled_objects
 
 TYPES = ("WIND", "FORCE", "VORTEX", "TURBULENCE", "DRAG")
 SHAPES = ("POINT", "LINE", "PLANE")
@@ -63,7 +64,7 @@ def _acting(actors) -> tuple[list, list[RigWarning]]:
     weights = _weights()
     chosen = weights.collection if weights else None
     # Blender takes from a collection of effectors also what is hidden
-    present = set(chosen.all_objects) if chosen else set(_enabled(bpy.context.view_layer.layer_collection))
+    present = set(chosen.all_objects) if chosen else enabled_objects()
     things, warnings = [], []
     for thing in sorted(scene.objects, key=lambda thing: thing.name):
         for kind in _emitted(thing):
@@ -112,16 +113,6 @@ def _emitted(thing) -> list[str]:
     settings = [system.settings for system in getattr(thing, "particle_systems", ())]
     fields = [field for own in settings for field in (own.force_field_1, own.force_field_2)]
     return [field.type for field in fields if field and field.type != "NONE"]
-
-
-def _enabled(layer) -> Iterator:
-    """The objects that are not disabled in viewports and stand in a collection that is not; the eyes do not count."""
-    if layer.collection.hide_viewport:
-        return
-    if not layer.exclude:
-        yield from (thing for thing in layer.collection.objects if not thing.hide_viewport)
-    for child in layer.children:
-        yield from _enabled(child)
 
 
 def _may_change(thing) -> bool:

@@ -96,6 +96,28 @@ class PreparedMesh:
             around,
         )  # fmt: skip
 
+    @classmethod
+    def together(cls, meshes: list[PreparedMesh]) -> PreparedMesh:
+        """Several meshes as one whose triangles follow each other, each still in the frame of its own mesh."""
+        if len(meshes) == 1:
+            return meshes[0]
+        columns = {
+            name: np.concatenate([getattr(mesh, name) for mesh in meshes])
+            for name in ("source", "corners", "normals", "solid", "outward", "crest", "gauges", "lengths", "_vertices")
+        }
+        vertices, features, around = (
+            np.cumsum([0, *(len(getattr(mesh, name)) for mesh in meshes)])
+            for name in ("_vertices", "outward", "_around")
+        )
+        return cls(
+            **columns,
+            features=np.concatenate([mesh.features + first for mesh, first in zip(meshes, features)]),
+            flat=sum(mesh.flat for mesh in meshes),
+            twice=sum(mesh.twice for mesh in meshes),
+            _start=np.concatenate([*(mesh._start[:-1] + first for mesh, first in zip(meshes, around)), around[-1:]]),
+            _around=np.concatenate([mesh._around + first for mesh, first in zip(meshes, vertices)]),
+        )
+
     def __len__(self) -> int:
         return len(self.normals)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .bounds import BoxTree
-from .contact import Touches
+from .contact import Touches, no_touches
 from .geometry import BOX, CYLINDER, HULL, MESH, ROUND, Geometry, Placed
 from .mesh import PreparedMesh
 from .polytope import Polytope, Polytopes
@@ -20,12 +20,17 @@ from .triangle import round_mesh
 
 
 class Touching:
-    """What the functions of pairs need beside the `geometry`: `solids`, prepared meshes and hulls by shape; boxes in
-    one table of polytopes, others in another, as pairs pay for padding; trees of the triangles of meshes that move."""
+    """What the functions of pairs need beside the `geometry`: `solids`, prepared meshes and hulls by shape, and all of
+    them as one; boxes in one table of polytopes, others in another, as pairs pay for padding; trees of the triangles of
+    meshes that move."""
 
     def __init__(self, geometry: Geometry) -> None:
         self.geometry = g = geometry
         self.solids = {i: PreparedMesh.of(shape) for i, shape in enumerate(g.shapes) if isinstance(shape, (Hull, Mesh))}
+        counts = np.zeros(len(g.shapes), dtype=np.intp)
+        counts[list(self.solids)] = [len(solid) for solid in self.solids.values()]
+        self._triangles, self._first = counts, np.cumsum(counts) - counts
+        self._solid = PreparedMesh.together(list(self.solids.values())) if self.solids else None
         self._trees = {
             i: BoxTree(solid.corners.min(axis=1), solid.corners.max(axis=1))
             for i, solid in self.solids.items()
@@ -52,11 +57,15 @@ class Touching:
             p, q, far = a.take(pairs), b.take(pairs), reach.take(pairs)
             r, s = g.row[p], g.row[q]
             if second == MESH:
-                yield from self._touch_meshes(placed, p, q, part[pairs], far)
+                yield self._touch_triangles(placed, *self._with_near_triangles(placed, p, q, part[pairs], far))
             elif second == ROUND:
                 yield p, q, round_round(placed.ends[r], g.radii[r], placed.ends[s], g.radii[s], far)
             elif first == ROUND and second == HULL:
-                yield from self._touch_hulls(placed, p, q, far)
+                # the triangles of hulls are few: all are candidates
+                counts = self._triangles[q]
+                pair = np.repeat(np.arange(len(p)), counts)
+                triangle = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
+                yield self._touch_triangles(placed, p[pair], q[pair], triangle, far[pair])
             elif first == ROUND:
                 rotation, position, half = placed.rotation[s], placed.position[s], g.half[s]
                 ends = (placed.ends[r] - position[:, None]) @ rotation
@@ -79,58 +88,57 @@ class Touching:
         table = self._tables[0 if self.geometry.kind[shapes[0]] == BOX else 1]
         return table.placed(self._number[shapes], rotation, position)
 
-    def _touch_hulls(self, placed: Placed, a: np.ndarray, b: np.ndarray, reach: np.ndarray) -> Iterator:
-        """Rounds with hulls, whose triangles are all candidates."""
-        counts = np.array([len(self.solids[i]) for i in b.tolist()])
-        pair = np.repeat(np.arange(len(a)), counts)
-        triangle = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
-        yield from self._touch_meshes(placed, a[pair], b[pair], triangle, reach[pair])
-
-    def _near_triangles(
-        self, placed: Placed, mesh: int, a: np.ndarray, reach: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Shapes `a` again, with each triangle that is near it of a mesh that moves, and their reaches."""
-        g = self.geometry
-        row = g.row[mesh]
-        frames = Placed(
-            (placed.ends - placed.position[row]) @ placed.rotation[row],
-            placed.rotation[row].T @ placed.rotation,
-            (placed.position - placed.position[row]) @ placed.rotation[row],
-        )
-        low, high = (corner[a] for corner in g.bounds(frames, moving=True))
-        pair, triangle = self._trees[mesh].near(low - reach[:, None], high + reach[:, None])
-        return a[pair], triangle, reach[pair]
-
-    def _touch_meshes(
+    def _with_near_triangles(
         self, placed: Placed, a: np.ndarray, b: np.ndarray, triangle: np.ndarray, reach: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, Touches]]:
-        """Shapes a with triangles of meshes b, where these are known; else with those that are near in a mesh that
-        moves. Mesh by mesh: each has a frame and neighbourhoods of its own."""
+    ) -> tuple[np.ndarray, ...]:
+        """Pairs of shapes `a` and triangles of meshes `b`: instead of each with a mesh that moves, those with each
+        triangle of it that is near."""
         g = self.geometry
-        for mesh in np.unique(b).tolist():
-            own = np.flatnonzero(b == mesh)
-            solid, row = self.solids[mesh], g.row[mesh]
-            rotation, position = placed.rotation[row], placed.position[row]
-            p, t, far = a[own], triangle[own], reach[own]
-            if g.kind[mesh] == MESH and mesh < self.geometry.moving:
-                p, t, far = self._near_triangles(placed, mesh, p, far)
-            shape, owner = np.unique(p, return_inverse=True)
-            if not len(p):
-                continue
-            if g.kind[p[0]] == ROUND:
-                ends = (placed.ends[g.row[p]] - position) @ rotation
-                touches = round_mesh(ends, g.radii[g.row[p]], t, owner, solid, far)
-            else:
-                row = g.row[p]
-                one = self.polytopes(p, rotation.T @ placed.rotation[row], (placed.position[row] - position) @ rotation)
-                touches = polytope_mesh(one, t, owner, solid, far)
-            yield shape, np.full(len(shape), mesh), _turned(touches, rotation[None], position[None])
+        moves = b < g.moving
+        parts = [(a[~moves], b[~moves], triangle[~moves], reach[~moves])]
+        for mesh in np.unique(b[moves]).tolist():
+            own = b == mesh
+            row = g.row[mesh]
+            frames = Placed(
+                (placed.ends - placed.position[row]) @ placed.rotation[row],
+                placed.rotation[row].T @ placed.rotation,
+                (placed.position - placed.position[row]) @ placed.rotation[row],
+            )
+            low, high = (corner[a[own]] for corner in g.bounds(frames, moving=True))
+            far = reach[own, None]
+            pair, near = self._trees[mesh].near(low - far, high + far)
+            parts.append((a[own][pair], np.full(len(pair), mesh), near, reach[own][pair]))
+        return tuple(np.concatenate(column) for column in zip(*parts))
+
+    def _touch_triangles(
+        self, placed: Placed, a: np.ndarray, b: np.ndarray, triangle: np.ndarray, reach: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, Touches]:
+        """Shapes `a`, all rounds or all polytopes of a kind, with triangles of meshes or hulls `b`, each pair in the
+        frame of b."""
+        g = self.geometry
+        pair, owner = np.unique(a * len(g.shapes) + b, return_inverse=True)
+        p, q = np.divmod(pair, len(g.shapes))
+        row, frame = g.row[a], g.row[b]
+        rotation, position = placed.rotation[frame], placed.position[frame]
+        which = self._first[b] + triangle
+        if not len(a):
+            touches = no_touches()
+        elif g.kind[a[0]] == ROUND:
+            ends = (placed.ends[row] - position[:, None]) @ rotation
+            touches = round_mesh(ends, g.radii[row], which, owner, self._solid, reach)
+        else:
+            inverse = rotation.swapaxes(-1, -2)
+            place = (inverse @ (placed.position[row] - position)[:, :, None])[:, :, 0]
+            touches = polytope_mesh(
+                self.polytopes(a, inverse @ placed.rotation[row], place), which, owner, self._solid, reach
+            )
+        own = g.row[q]
+        return p, q, _turned(touches, placed.rotation[own], placed.position[own])
 
 
 def _turned(touches: Touches, rotation: np.ndarray, position: np.ndarray) -> Touches:
     """Touches from the frames (p, 3, 3) and (p, 3) of their pairs to the world's."""
-    turn = rotation[touches.pair] if len(rotation) > 1 else rotation
-    move = position[touches.pair] if len(rotation) > 1 else position
+    turn, move = rotation[touches.pair], position[touches.pair]
     point, center, normal = (
         (turn @ vectors[:, :, None])[:, :, 0] for vectors in (touches.point, touches.center, touches.normal)
     )

@@ -5,7 +5,7 @@ import pytest
 
 from core.collision import Collider
 from core.contact import tangents
-from core.shape import Box, Capsule, Plane, Sphere
+from core.shape import Box, Capsule, Hull, Mesh, Plane, Sphere
 
 GROUND = Plane(point=np.zeros(3), normal=np.array([0.0, 0.0, 1.0]))
 CUBE = Box(center=np.zeros(3), half=np.ones(3))
@@ -184,6 +184,35 @@ def test_pairs_are_independent():
     assert len(together) == len(alone) > 10
     rows = np.column_stack((together.link, together.point, together.gap))
     assert np.allclose(np.array(sorted(rows.tolist())), np.array(sorted(alone)), atol=1e-12)
+
+
+def test_hulls_and_meshes_at_once_are_as_alone():
+    """All triangles of all of them are looked at together, each in the frame of its own link."""
+    rng = np.random.default_rng(7)
+    corners = np.indices((2, 2, 2)).reshape(3, -1).T * 2.0 - 1.0
+    triangles = np.array(
+        [(0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1), (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4),
+         (1, 5, 7), (1, 7, 3)]
+    )  # fmt: skip
+    solids = [
+        kind(corners * rng.uniform(0.2, 0.6, 3), triangles[:, ::turn], family="one")
+        for kind, turn in ((Hull, 1), (Hull, -1), (Mesh, 1), (Mesh, -1), (Hull, 1))
+    ]
+    rounds = [capsule(*rng.uniform(-0.5, 0.5, (2, 3)), family="other"), sphere((0.0, 0.1, 0.0), family="other")]
+    shapes = [[solid] for solid in solids] + [[shape] for shape in rounds]
+    keyed = np.array([isinstance(solid, Mesh) for solid in solids] + [False, False])
+    poses = np.tile(np.eye(4), (len(shapes), 1, 1))
+    poses[:, :3, :3], poses[:, :3, 3] = rotations(rng, len(shapes)), rng.uniform(-0.5, 0.5, (len(shapes), 3))
+    together = Collider(shapes, keyed=keyed).contacts(in_world(poses), 0.6)
+    assert_sound(together)
+    alone = []
+    for i in range(len(solids)):
+        for k in range(len(solids), len(shapes)):
+            pair = Collider([shapes[i], shapes[k]], keyed=keyed[[i, k]]).contacts(in_world(poses[[i, k]]), 0.6)
+            alone += zip(*pair.point.T, pair.gap)
+    assert len(together) == len(alone) > 10
+    found = np.column_stack((together.point, together.gap))
+    assert np.allclose(sorted(found.tolist()), sorted(np.array(alone).tolist()), atol=1e-9)
 
 
 def test_surfaces_combine():
