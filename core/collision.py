@@ -6,6 +6,7 @@ boxes what is near of the scenery; each kind of pair is then one function of all
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -45,10 +46,9 @@ class Collider:
         links = len(shapes)
         own = [shape for of_link in shapes for shape in of_link]
         slots = np.repeat(np.arange(links), [len(of_link) for of_link in shapes])
-        self.links, self.moving = links, len(own)
+        self.moving = len(own)
         self.geometry = Geometry([*own, *scenery], np.append(slots, np.full(len(scenery), links)), len(own))
-        self.keyed = np.append(np.zeros(links, bool) if keyed is None else keyed, True)
-        self.parent = np.append(np.full(links, -1) if parent is None else parent, -2)
+        self._hang(np.zeros(links, bool) if keyed is None else keyed, np.full(links, -1) if parent is None else parent)
         self.touching = Touching(self.geometry)
         self.apart = np.empty(0, dtype=np.intp)
         self._compile_tree()
@@ -60,6 +60,20 @@ class Collider:
         """Whether anything can touch at all."""
         scenery = len(self.geometry.shapes) > self.moving
         return self.moving > 0 and (scenery or self._pairs is None or len(self._pairs[0]) > 0)
+
+    def _hang(self, keyed: np.ndarray, parent: np.ndarray) -> None:
+        self.links = len(keyed)
+        self.keyed, self.parent = np.append(keyed, True), np.append(parent, -2)
+
+    def rehung(self, moved: np.ndarray, keyed: np.ndarray, parent: np.ndarray, apart: np.ndarray) -> Collider:
+        """The same shapes where slots (n + 1,) are `moved` to others, which are keyed, hang and are apart so."""
+        collider = copy.copy(self)
+        collider.geometry = self.geometry.rehung(moved)
+        collider.touching = copy.copy(self.touching)
+        collider.touching.geometry = collider.geometry
+        collider._hang(keyed, parent)
+        collider.separate(apart)
+        return collider
 
     def separate(self, apart: np.ndarray) -> None:
         """Says which pairs of slots (k, 2) never meet, beside neighbours."""

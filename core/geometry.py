@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -43,13 +44,14 @@ class Geometry:
         unknown = [type(shape).__name__ for shape in shapes if type(shape) not in KINDS]
         if unknown:
             raise ValueError(f"a {unknown[0]} cannot be touched; give {', '.join(kind.__name__ for kind in KINDS)}")
-        self.shapes, self.slot, self.moving = list(shapes), slots, moving
+        self.shapes, self.moving = list(shapes), moving
         self.kind = np.array([KINDS[type(shape)] for shape in shapes], dtype=np.intp)
         is_round = self.kind == ROUND
         self.row = np.where(is_round, np.cumsum(is_round), np.cumsum(~is_round)) - 1
         self.rounds, self.framed = np.flatnonzero(is_round), np.flatnonzero(~is_round)
         self.moving_rounds = int(is_round[:moving].sum())
         self.moving_framed = moving - self.moving_rounds
+        self._hang(slots)
         ends = [_ends(self.shapes[i]) for i in self.rounds]
         self.radii = np.array([radii for *_, radii in ends], dtype=float).reshape(-1, 2)
         self._ends = np.ones((len(ends), 2, 4))
@@ -58,14 +60,23 @@ class Geometry:
         self.frames = np.array([frame for frame, *_ in frames], dtype=float).reshape(-1, 4, 4)
         self._middle = np.array([middle for _, middle, _ in frames], dtype=float).reshape(-1, 3)
         self.half = np.array([half for *_, half in frames], dtype=float).reshape(-1, 3)
-        self._round_slot = slots[self.rounds[: self.moving_rounds]]
-        self._frame_slot = slots[self.framed[: self.moving_framed]]
         self.surface = np.array(
             [(s.friction, s.restitution, s.rolling, s.torsion) for s in shapes], dtype=float
         ).reshape(-1, 4)
         self.layers = np.array([shape.layers for shape in shapes], dtype=np.int64)
         families = {name: number for number, name in enumerate(sorted({"", *(s.family for s in shapes)}))}
         self.family = np.array([families[shape.family] for shape in shapes], dtype=np.intp)
+
+    def _hang(self, slots: np.ndarray) -> None:
+        self.slot = slots
+        self._round_slot = slots[self.rounds[: self.moving_rounds]]
+        self._frame_slot = slots[self.framed[: self.moving_framed]]
+
+    def rehung(self, moved: np.ndarray) -> Geometry:
+        """The same shapes on links whose slots (n + 1,) are `moved` to others."""
+        geometry = copy.copy(self)
+        geometry._hang(moved[self.slot])
+        return geometry
 
     def placed(self, poses: np.ndarray) -> Placed:
         """The shapes with their links at poses (links + 1, 4, 4)."""

@@ -118,12 +118,7 @@ class System:
             model, state = cut(replace(self.model, loops=structure.loops), state, link, given)
             structure = replace(structure, loops=model.loops)
             follower = Follower(model, self.motion) if self.motion is not None else None
-            # the halves of a joint overlap where they were joined
-            host = self.model.parent[link]
-            passing = world.passing | ({(name, self.model.names[host])} if host >= 0 else set())
-            world = World(
-                model, world.scenery, world.gravity, follower, world.follow, None, passing, world.fields, world.law
-            )
+            world = world.cut(link, model, follower)
         structure = structure.note(state.time, name, kind or ("connect" if on else "cut"))
         # the last step's accelerations and loads are of another structure
         world = world.holding(structure.holding())

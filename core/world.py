@@ -67,47 +67,47 @@ class World:
     bodies: int = field(init=False)
 
     def __post_init__(self) -> None:
-        a = self.model.assembly
-        shapes: list[list] = [[] for _ in range(a.links)]
-        for slot, own in zip(a.slot.tolist(), self.model.shapes):
-            shapes[slot] = list(own)
-        for name, own, keyed in zip(self.model.names, self.model.shapes, self.model.keyed):
+        model, slot, links = self.model, self.model.assembly.slot, self.model.assembly.links
+        shapes: list[list] = [[] for _ in range(links)]
+        for place, name, own, keyed in zip(slot.tolist(), model.names, model.shapes, model.keyed):
             _refuse_scenery(name, own, keyed)
-        reach = np.zeros(a.links)
-        reach[a.slot] = np.sqrt((self.model.center**2).sum(-1))
-        reach = np.maximum(reach, [max((shape.reach for shape in own), default=0.0) for own in shapes])
-        set_once = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        if self.loops is None:
-            set_once("loops", self.model.loops.closed())
-        set_once("gravity", np.asarray(self.gravity, dtype=float))
-        set_once("limits", Limits(self.model))
-        set_once("reach", reach)
-        tips = np.zeros((a.links, 2, 3))
-        tips[a.slot] = [_tips(own, center) for own, center in zip(self.model.shapes, self.model.center)]
-        set_once("tips", tips)
-        carried, axis = self._carried()
-        set_once("carried", carried)
-        set_once("axis", axis)
-        set_once("turning", 0.5 * np.trace(self.model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300)
-        set_once("light", self.model.own_inertia() + self.model.armature)
-        keyed = np.zeros(a.links, dtype=bool)
-        keyed[a.slot] = self.model.keyed
-        set_once("keyed_slots", keyed)
-        root = np.arange(a.links)
-        root[a.slot] = a.slot[self.model.trees]
-        set_once("root", root)
-        set_once("collider", self._collider(shapes))
+            shapes[place] = list(own)
+        reach, tips = np.zeros(links), np.zeros((links, 2, 3))
+        reach[slot] = [max((shape.reach for shape in own), default=0.0) for own in model.shapes]
+        reach[slot] = np.maximum(reach[slot], np.sqrt((model.center**2).sum(-1)))
+        tips[slot] = [_tips(own, center) for own, center in zip(model.shapes, model.center)]
+        loops = model.loops.closed() if self.loops is None else self.loops
+        self._set(gravity=np.asarray(self.gravity, dtype=float), loops=loops, reach=reach, tips=tips)
+        self._lay_out()
+        collider = Collider(
+            shapes, self.scenery, keyed=self.keyed_slots, parent=self._parents(), apart=self._separate()
+        )
+        self._set(collider=collider)
         self._hold()
-        set_once("size", float(reach[~keyed].max(initial=0.0)) or 1.0)
 
-    def _collider(self, shapes: list[list]) -> Collider:
-        """Neighbours do not meet, nor what a connection joins, open or closed."""
+    def _set(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _lay_out(self) -> None:
+        """Sets what depends on the model's joints."""
         model, a = self.model, self.model.assembly
-        parent, keyed = np.full(a.links, -1), np.zeros(a.links, dtype=bool)
-        hung = model.parent >= 0
-        parent[a.slot[hung]] = a.slot[model.parent[hung]]
-        keyed[a.slot] = model.keyed
-        return Collider(shapes, self.scenery, keyed=keyed, parent=parent, apart=self._separate())
+        keyed, root = np.zeros(a.links, dtype=bool), np.arange(a.links)
+        keyed[a.slot], root[a.slot] = model.keyed, a.slot[model.trees]
+        carried, axis = self._carried()
+        self._set(
+            limits=Limits(model), keyed_slots=keyed, root=root, carried=carried, axis=axis,
+            turning=0.5 * np.trace(model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300,
+            light=model.own_inertia() + model.armature,
+            size=float(self.reach[~keyed].max(initial=0.0)) or 1.0,
+        )  # fmt: skip
+
+    def _parents(self) -> np.ndarray:
+        """The slot (slots,) of the link that each hangs from, -1 for none."""
+        slot, hung = self.model.assembly.slot, self.model.parent >= 0
+        parent = np.full(self.model.assembly.links, -1)
+        parent[slot[hung]] = slot[self.model.parent[hung]]
+        return parent
 
     def _separate(self) -> np.ndarray:
         """Pairs (k, 2) of slots that do not meet beside neighbours."""
@@ -119,29 +119,40 @@ class World:
     def holding(self, loops: Loops) -> World:
         """The same world with other loops closed."""
         world = copy.copy(self)
-        object.__setattr__(world, "loops", loops)
+        world._set(loops=loops)
         world._hold()
         return world
 
     def _hold(self) -> None:
         """Sets what depends on the loops."""
-        model = self.model
-        object.__setattr__(self, "strands", self.loops.strands(model.assembly.slot, model.parent))
         scenery = np.append(np.bincount(self.root, ~self.keyed_slots, len(self.root))[self.root] == 0, True)
         tree = np.append(self.root, len(self.root))
         ends = tree[np.stack((self.loops.host, self.loops.real))]
         body = joined(len(tree), ends[:, ~scenery[ends].any(axis=0)])[tree]
         body[scenery] = -1
-        object.__setattr__(self, "body", body)
-        object.__setattr__(self, "bodies", len(np.unique(body[body >= 0])))
+        strands = self.loops.strands(self.model.assembly.slot, self.model.parent)
+        self._set(strands=strands, body=body, bodies=len(np.unique(body[body >= 0])))
 
     def apart(self, one: str, other: str) -> World:
         """The same world in which two links go through each other."""
         world = copy.copy(self)
-        object.__setattr__(world, "passing", self.passing | {(one, other)})
-        collider = copy.copy(self.collider)
-        collider.separate(world._separate())
-        object.__setattr__(world, "collider", collider)
+        world._set(passing=self.passing | {(one, other)}, collider=copy.copy(self.collider))
+        world.collider.separate(world._separate())
+        return world
+
+    def cut(self, link: int, model: Model, follower: Follower | None) -> World:
+        """The same world with `model`, in which the joint of a link is cut, before it is said which loops hold. What it
+        was jointed to overlaps it, and lets it through."""
+        world, old, new = copy.copy(self), self.model.assembly, model.assembly
+        moved = np.full(old.links + 1, new.links)
+        moved[old.slot] = new.slot
+        reach, tips = np.zeros(new.links), np.zeros((new.links, 2, 3))
+        reach[new.slot], tips[new.slot] = self.reach[old.slot], self.tips[old.slot]
+        host = self.model.parent[link]
+        passing = self.passing | ({(model.names[link], model.names[host])} if host >= 0 else set())
+        world._set(model=model, follower=follower, passing=passing, reach=reach, tips=tips)
+        world._lay_out()
+        world._set(collider=self.collider.rehung(moved, world.keyed_slots, world._parents(), world._separate()))
         return world
 
     def _carried(self) -> tuple[np.ndarray, np.ndarray]:

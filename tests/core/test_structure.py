@@ -12,7 +12,7 @@ from core.linkage import Closure, Link, Linkage, LinkageError
 from core.mechanisms import chain, humanoid, pendulum, random_coordinates
 from core.mechanisms_held import high_bar, holding_hands, snapping_chain, swing, swing_motion
 from core.model import State, compile_model
-from core.shape import Sphere
+from core.shape import Mesh, Plane, Sphere
 from core.simulation import Simulation
 from core.structure import cut
 from core.trajectory import Trajectory
@@ -292,3 +292,43 @@ def test_cuts_of_what_is_not_there_are_refused():
         Simulation(model).connect(None, "nobody", "fixed")
     with pytest.raises(LinkageError, match="'ball' holds nothing"):
         Simulation(model).connect(None, "link.1", "ball")
+
+
+def test_what_is_cut_inside_a_solid_still_comes_out():
+    """What collides, and what is on its way out, is the same after a cut: only joints change."""
+    corners = np.indices((2, 2, 2)).reshape(3, -1).T * 2.0 - 1.0
+    triangles = [(0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1), (2, 3, 7), (2, 7, 6), (0, 2, 6),
+                 (0, 6, 4), (1, 5, 7), (1, 7, 3)]  # fmt: skip
+    linkage = Linkage()
+    first = linkage.add(Link("first", Joint("free"), position=np.array([0.0, 0.0, 0.6]), shapes=[ball()]))
+    linkage.add(Link("second", Joint("spherical"), position=np.array([0.25, 0.0, 0.0]), shapes=[ball()]), first)
+    simulation = Simulation(
+        compile_model(linkage), scenery=[Mesh(corners, np.array(triangles))], frame_time=1 / 24, cuts=[(0.1, "second")]
+    )
+    list(simulation.run(60))
+    assert [event.name for event in simulation.events] == ["second"]
+    assert simulation.trajectory.world[-1, :, 2, 3] == pytest.approx([1.1, 1.1], abs=0.02)
+
+
+def test_a_cut_changes_no_contact():
+    """The slots of links change with the joints; who touches what does not."""
+    model = compile_model(humanoid())
+    simulation = Simulation(model, scenery=[Plane()], frame_time=1 / 24)
+    list(simulation.run(30))
+    before = touching(simulation)
+    simulation.cut("forearm.L")
+    assert touching(simulation) == before
+    assert len(before) > 5
+
+
+def ball() -> Sphere:
+    return Sphere(np.zeros(3), 0.1)
+
+
+def touching(simulation: Simulation) -> list[tuple]:
+    """The names of what touches or nearly does, and how far apart it is [0.1 mm]."""
+    poses, model = simulation.system.poses(simulation.state), simulation.model
+    name = dict(zip(model.assembly.slot.tolist(), model.names))
+    contacts = simulation.world.collider.contacts(poses, 0.01)
+    sides = zip(contacts.link.tolist(), contacts.other.tolist(), np.round(1e4 * contacts.gap).tolist())
+    return sorted((*sorted((name.get(link, ""), name.get(other, ""))), gap) for link, other, gap in sides)
