@@ -11,6 +11,7 @@ file is index work only; nothing here runs in a step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby, pairwise
 
 import numpy as np
@@ -53,6 +54,11 @@ class Leaves:
     joints: np.ndarray
     joined: np.ndarray
     floats: np.ndarray
+
+    @cached_property
+    def moves_or_world(self) -> np.ndarray:
+        """The first cluster's `moves`, and the world's, which nothing moves (links + 1, freedoms)."""
+        return np.concatenate((self.moves[0], np.zeros((1, self.freedoms))))
 
     def link_view(self, array: np.ndarray) -> np.ndarray:
         """The part of a per-link array that belongs to these leaves, (count, links, ...)."""
@@ -116,6 +122,11 @@ class Assembly:
     levels: list[Level]
     leaves: list[Leaves]
     nodes: int
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether all links are in one cluster."""
+        return len(self.cluster_root) == 1
 
 
 def jump_table(parent: np.ndarray) -> list[np.ndarray]:

@@ -194,11 +194,11 @@ class Collider:
         g = self.geometry
         placed = g.placed(poses)
         slot = g.slot[: self.moving]
-        margin = np.broadcast_to(np.asarray(margin, dtype=float), (self.links,)).take(slot)
-        if travel is None:
-            travel = np.zeros((self.links, 3))
-        travel = travel.take(slot, axis=0)
-        reach = margin + np.sqrt((travel * travel).sum(axis=1))
+        margin = np.full(len(slot), float(margin)) if np.ndim(margin) == 0 else margin.take(slot)
+        reach = margin
+        if travel is not None:
+            travel = travel.take(slot, axis=0)
+            reach = margin + np.sqrt((travel * travel).sum(axis=1))
         found = []
         if len(self._planes) and g.moving_rounds:
             found.append(self._rounds_on_planes(placed, reach))
@@ -214,24 +214,25 @@ class Collider:
         return self._contacts(a, b, *rest)
 
     def _near(
-        self, placed: Placed, reach: np.ndarray, margin: np.ndarray, travel: np.ndarray, still: np.ndarray | None
+        self, placed: Placed, reach: np.ndarray, margin: np.ndarray, travel: np.ndarray | None, still: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
         """Pairs of shapes that may touch, a of a lower kind than b, the triangle of b where b is a mesh of the scenery,
         else -1, and how far apart they may be."""
         g = self.geometry
         low, high = g.bounds(placed, moving=True)
         # low of a to high of b and low of b to high of a at once
-        one, other = np.concatenate((low, -high), axis=1), np.concatenate((high, -low), axis=1)
+        one, other = np.concatenate((low.T, -high.T)), np.concatenate((high.T, -low.T))
         low, high = low - reach[:, None], high + reach[:, None]
         a, b = self._pairs if self._pairs is not None else overlapping(low, high)
         if still is not None:
             awake = ~(still[g.slot[a]] & still[g.slot[b]])
             a, b = a[awake], b[awake]
-        # what goes the same way comes no nearer
-        apart = travel.take(a, axis=0) - travel.take(b, axis=0)
-        far = margin.take(a) + margin.take(b) + np.sqrt((apart * apart).sum(axis=1))
-        met = (one.take(a, axis=0) - other.take(b, axis=0)).max(axis=1, initial=-np.inf) <= far
-        met = met.nonzero()[0]
+        far = margin.take(a) + margin.take(b)
+        if travel is not None:
+            # what goes the same way comes no nearer
+            apart = travel.take(a, axis=0) - travel.take(b, axis=0)
+            far += np.sqrt((apart * apart).sum(axis=1))
+        met = ((one.take(a, axis=1) - other.take(b, axis=1)).max(axis=0) <= far).nonzero()[0]
         if self._pairs is None:
             met = met[self._meet(a[met], b[met])]
         a, b, far = a[met], b[met], far[met]

@@ -14,7 +14,7 @@ import numpy as np
 from .contact import Contacts, tangents
 from .friction import Moments
 from .islands import islands
-from .kinematics import Kinematics, Motions, motions, origins, push
+from .kinematics import Kinematics, Motions, motions, push
 from .limits import LimitRows
 from .model import Model
 from .rest import CREEP, STILL
@@ -25,7 +25,7 @@ NEAR = 0.03
 """Joint limits enter the constraint solve from this far [rad or m], and from as far as two steps lead."""
 RECOVERY = 0.2
 """Part of an overlap, or of what a limit was passed by, that a step removes."""
-STRAIGHT = 1e-5
+STRAIGHT = 2e-4
 """What turns by an angle in a step whose half square is less [rad²] moves straight."""
 GENTLE = 1.0
 """Overlaps part no faster than this [m/s], however large the model."""
@@ -137,7 +137,7 @@ def gather(
         columns[asleep[model.columns.link] > 0] = 0.0
     bound = (np.minimum(-gap, 0.0) - bend) / h
     # overlaps part by velocity, slowly; passed limits are restored by the step
-    bound[m:] += np.clip(-RECOVERY * gap[m:] / h, 0.0, min(world.slow() or world.size, GENTLE))
+    bound[m:] += np.minimum(np.maximum(-RECOVERY / h * gap[m:], 0.0), min(world.slow() or world.size, GENTLE))
     island = _islands(world, limits, contacts, asleep)
     return Rows(every, limits, contacts, columns, sides, bound, key, moments, island), asleep
 
@@ -184,18 +184,17 @@ def _contacts(
 
 def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts) -> np.ndarray:
     """How the gaps' rates change (k,) by the links' turning alone: a swung foot comes down on a curve."""
-    change = np.concatenate((turning, np.zeros((1, 6))))
-
-    def curve(link: np.ndarray, place: np.ndarray) -> np.ndarray:
-        arm, twist, bent = place - origins(model, kin, link), moving.links[link], change[link]
-        velocity = twist[:, 3:] + cross(twist[:, :3], arm)
-        return bent[:, 3:] + cross(bent[:, :3], arm) + cross(twist[:, :3], velocity)
-
-    acceleration = curve(contacts.link, contacts.center)
     between = np.flatnonzero(contacts.other != model.assembly.links)
+    link, place = contacts.link, contacts.center
     if len(between):
-        acceleration[between] -= curve(contacts.other[between], contacts.point[between])
-    return (contacts.normal * acceleration).sum(-1)
+        link = np.concatenate((link, contacts.other[between]))
+        place = np.concatenate((place, contacts.point[between]))
+    arm, twist, bent = place - kin.origins[link], moving.links[link], turning[link]
+    velocity = twist[:, 3:] + cross(twist[:, :3], arm)
+    acceleration = bent[:, 3:] + cross(bent[:, :3], arm) + cross(twist[:, :3], velocity)
+    result = acceleration[: len(contacts)]
+    result[between] -= acceleration[len(contacts) :]
+    return (contacts.normal * result).sum(-1)
 
 
 def _sides(model: Model, kin: Kinematics, contacts: Contacts, moments: Moments, first: int) -> list[Side]:
@@ -206,7 +205,7 @@ def _sides(model: Model, kin: Kinematics, contacts: Contacts, moments: Moments, 
     spinning = rolling + 2 * len(rolls)
 
     def acting(sign: float, link: np.ndarray, against: np.ndarray, which: np.ndarray) -> list[Side]:
-        arm, axes = contacts.point[which] - origins(model, kin, link[which]), frames[which]
+        arm, axes = contacts.point[which] - kin.origins[link[which]], frames[which]
         wrenches = sign * np.concatenate((cross(arm[:, None, :], axes), axes), axis=-1)
         sides = [Side(link[which], against[which], wrenches, first + 3 * which)]
         for owner, part, start in ((rolls, slice(1, 3), rolling), (spins, slice(0, 1), spinning)):
@@ -217,6 +216,8 @@ def _sides(model: Model, kin: Kinematics, contacts: Contacts, moments: Moments, 
         return sides
 
     link, other = contacts.link, contacts.other
+    if model.assembly.whole:
+        return acting(1.0, link, other, every)
     cluster = np.append(model.assembly.cluster_of, -1)
     apart = np.flatnonzero((cluster[link] != cluster[other]) & (other != model.assembly.links))
     sides = acting(1.0, link, other, every)
@@ -230,8 +231,11 @@ def _moments(axes: np.ndarray) -> np.ndarray:
 
 def _keys(key: np.ndarray, rolling: np.ndarray, torsion: np.ndarray) -> np.ndarray:
     """The keys of the contacts' rows from those of the contacts (k,)."""
-    parts = (key, np.arange(3)), (key[rolling], np.arange(3, 5)), (key[torsion], np.arange(5, 6))
-    return np.concatenate([(6 * own[:, None] + row).reshape(-1) for own, row in parts])
+    own = (6 * key[:, None] + np.arange(3)).reshape(-1)
+    if not len(rolling) + len(torsion):
+        return own
+    rolls = (6 * key[rolling, None] + np.arange(3, 5)).reshape(-1)
+    return np.concatenate((own, rolls, 6 * key[torsion] + 5))
 
 
 def recall(rows: Rows, keys: np.ndarray, impulses: np.ndarray) -> np.ndarray:

@@ -63,7 +63,7 @@ class Contacts:
 
     def pairs(self, which: np.ndarray) -> np.ndarray:
         """The slots (n, 2) on both sides of some of the contacts."""
-        return np.stack((self.link[which], self.other[which]), axis=1)
+        return np.array((self.link[which], self.other[which])).T
 
 
 def tangents(normal: np.ndarray) -> np.ndarray:

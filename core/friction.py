@@ -22,10 +22,11 @@ import numpy as np
 TINY = 1e-300
 UNMOVED = 1e-9
 """Rows whose diagonal in G is less than this part of the largest are those that no impulse moves."""
-# Weight of the proximal term, for rows of unit diagonal: at first the residual within bounds, less where a full step
-# does what Newton's should, more where active sets are hard to find. It draws to the last iterate, never to zero
+# Weight of the proximal term, for rows of unit diagonal: at first a part of the residual within bounds, less where a
+# full step does what Newton's should, more where active sets are hard to find. It draws to the last iterate, never to zero
 # impulses: a compliance in the problem would make resting bodies creep.
 DAMPING_MIN, DAMPING_START, DAMPING_MAX, DAMPING_FACTOR = 1e-4, 1e-3, 0.1, 10.0
+DAMPING_SHARE = 0.005
 PROXIMAL_SHARE = 0.3
 """The square of a proximal problem's residual that will do, as a share of that of the problem itself,"""
 PROXIMAL_ITERATIONS, PROXIMAL_HARD = 6, 3
@@ -253,7 +254,7 @@ class _Problem:
         gap = near = self.gap(z, w)
         merit, size = gap[0] @ gap[0], float(np.abs(gap[0]).max())
         best, least, iteration, inner = z, size, 0, 0
-        damping, drawn = min(max(size, DAMPING_MIN), DAMPING_START), w
+        damping, drawn = min(max(DAMPING_SHARE * size, DAMPING_MIN), DAMPING_START), w
         while least > tolerance and iteration < NEWTON_ITERATIONS:
             iteration += 1
             inner += 1

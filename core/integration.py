@@ -16,6 +16,7 @@ from .constraints import RECOVERY, Rows, gather, recall
 from .contact import Contacts
 from .dynamics import respond
 from .kinematics import Kinematics, Motions, bias, kinematics, motions
+from .limits import LimitRows
 from .loops import Hold, loop_rows
 from .model import State
 from .response import resolve
@@ -29,6 +30,7 @@ KNOCKS = 5
 """A step is taken anew so often where links knock others so hard that these may meet more than was looked for;"""
 CORRECTIONS = 2
 """but first its constraints are solved again so often."""
+TINY = 1e-300
 BRIEF = 1e-9
 """A step so short [s] changes velocities only."""
 EARLY = 0.05
@@ -125,22 +127,26 @@ def _braked(world: World, state: State, h: float) -> State:
     return replace(state, v=look.v, memory=memory)
 
 
-def _recovered(world: World, q: np.ndarray) -> np.ndarray:
+def _recovered(world: World, q: np.ndarray, limits: LimitRows) -> np.ndarray:
     """The joint coordinates with passed limits partly restored, in place and not by velocity, which would bring in
     energy."""
-    coordinates = world.model.coordinates
-    return coordinates.integrate(q, coordinates.difference(q, world.limits.nearest(q)), RECOVERY)
+    past = limits.select(limits.gap < 0.0)
+    back = past.weights * (-RECOVERY * past.gap / np.maximum((past.weights**2).sum(axis=1), TINY))[:, None]
+    move = np.zeros(world.model.nv + 1)
+    np.add.at(move, past.freedoms, back)
+    return world.model.coordinates.integrate(q, move[:-1], 1.0)
 
 
 def _recovered_in_loops(
-    world: World, rows: Rows, delassus: np.ndarray, moves: np.ndarray, q: np.ndarray, gaps: np.ndarray
+    world: World, rows: Rows, delassus: np.ndarray, moves: np.ndarray, q: np.ndarray, limits: LimitRows
 ) -> np.ndarray:
     """The same where loops are closed: along the limits' own answers, which keep the loops so in the first order.
     Moved one by one, joints would open the loops, and closing these would move others beyond their limits."""
-    past = np.flatnonzero(gaps[rows.limits.key] < 0.0)
+    gap = limits.gap[rows.limits.key]
+    past = np.flatnonzero(gap < 0.0)
     if not len(past):
         return q
-    apart = -RECOVERY * gaps[rows.limits.key[past]]
+    apart = -RECOVERY * gap[past]
     push = np.linalg.lstsq(delassus[np.ix_(past, past)], apart, rcond=1e-10)[0]
     return world.model.coordinates.integrate(q, moves[:, past] @ np.maximum(push, 0.0), 1.0)
 
@@ -195,21 +201,22 @@ def _advance(
         # overlaps part by moving, and what moves so is not faster for it
         after = model.coordinates.integrate(q, v + 2.0 * (moves @ parting), 0.5 * h)
         beyond = _beyond(world, rows, after, v, h)
-        violation = max(0.0, -beyond.min(initial=0.0))
+        violation = max(0.0, -beyond.gap.min()) if beyond else 0.0
         if violation < STRAY or attempt == CORRECTIONS or not len(rows.limits):
             break
         # a limit is met once more where the joint went, not only where it was expected to go
         near = len(rows.limits)
-        rows.bound[:near] += np.maximum(-beyond[rows.limits.key], 0.0) / (0.5 * h)
+        rows.bound[:near] += np.maximum(-beyond.gap[rows.limits.key], 0.0) / (0.5 * h)
     pushes = impulses[rows.contact_rows].reshape(-1, 3)
-    resting = np.flatnonzero(asleep)
-    lying = np.stack((resting, np.full(len(resting), model.assembly.links)), axis=1)
-    met = (pushes[:, 0] != 0.0) | (parting[rows.normals] != 0.0)
-    touched = np.concatenate((rows.contacts.pairs(met), lying))
+    touched = rows.contacts.pairs((pushes[:, 0] != 0.0) | (parting[rows.normals] != 0.0))
+    if asleep.any():
+        resting = np.flatnonzero(asleep)
+        lying = np.stack((resting, np.full(len(resting), model.assembly.links)), axis=1)
+        touched = np.concatenate((touched, lying))
     memory = Memory(smooth, rows.key, impulses, asleep, touched, rows.contacts, pushes, h, iterations)
     closed = True
     if violation > 0.0 and not hold:
-        after = _recovered(world, after)
+        after = _recovered(world, after, beyond)
     if hold:
         if violation > 0.0:
             after = _recovered_in_loops(world, rows, delassus, moves, after, beyond)
@@ -232,9 +239,9 @@ def _knocked(
     return np.where(late, speeds, 0.0) if late.any() else None
 
 
-def _beyond(world: World, rows: Rows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
-    """The gaps of all limits where a step of `h` seconds ended, or none where it has certainly passed none."""
+def _beyond(world: World, rows: Rows, q: np.ndarray, v: np.ndarray, h: float) -> LimitRows | None:
+    """All limits where a step of `h` seconds ended, or None where it has certainly passed none."""
     reached = (rows.every.gap + 0.5 * h * rows.every.rate(v)).min(initial=0.0)
     if reached < -0.5 * STRAY or rows.limits.fast(v, h):
-        return world.limits.rows(q).gap
-    return np.zeros(0)
+        return world.limits.rows(q)
+    return None

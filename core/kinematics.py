@@ -19,13 +19,14 @@ from .spatial import cross, cross_force, cross_motion, skew
 class Kinematics:
     """A pose of the model.
 
-    `poses` (links + 1, 4, 4) in the world, the last the world's own; `origin` (clusters, 3); `offset` (links, 3) of
-    each link's origin from its cluster's; `transform` (links + 1, 6, 6): motions from the link's frame to the cluster's
+    `poses` (links + 1, 4, 4) in the world, the last the world's own; `origin` (clusters, 3), and `origins` (links + 1,
+    3) those of the links' clusters and the world's; `offset` (links, 3) of each link's origin from its cluster's; `transform` (links + 1, 6, 6): motions from the link's frame to the cluster's
     origin; `columns` (slots, 6): the motion subspaces; `inertia` (links, 6, 6).
     """
 
     poses: np.ndarray
     origin: np.ndarray
+    origins: np.ndarray
     offset: np.ndarray
     transform: np.ndarray
     columns: np.ndarray
@@ -77,7 +78,9 @@ def kinematics(model: Model, q: np.ndarray, given: np.ndarray | None = None) -> 
     poses, joint = link_poses(model, q, given)
     rotation, position = np.ascontiguousarray(poses[:-1, :3, :3]), np.ascontiguousarray(poses[:-1, :3, 3])
     origin = position.take(a.cluster_root, axis=0)
-    offset = position - origin.take(a.cluster_of, axis=0)
+    origins = np.zeros((a.links + 1, 3))
+    origins[:-1] = origin.take(a.cluster_of, axis=0)
+    offset = position - origins[:-1]
     moment = skew(offset) @ rotation
     transform = np.zeros((a.links + 1, 6, 6))
     transform[-1] = np.eye(6)
@@ -89,7 +92,7 @@ def kinematics(model: Model, q: np.ndarray, given: np.ndarray | None = None) -> 
     columns = transform[c.link, :, c.axis]
     if len(c.rest):
         _rest_columns(c, transform, joint, columns)
-    return Kinematics(poses, origin, offset, transform, columns, inertia)
+    return Kinematics(poses, origin, origins, offset, transform, columns, inertia)
 
 
 def _rest_columns(c: Columns, transform: np.ndarray, joint: np.ndarray, columns: np.ndarray) -> None:
@@ -203,12 +206,6 @@ def bias(
     return result, acceleration, across
 
 
-def origins(model: Model, kin: Kinematics, link: np.ndarray) -> np.ndarray:
-    """The origins (k, 3) of the clusters of `link` (k,), slots; the world's own is its origin."""
-    every = np.concatenate((kin.origin[model.assembly.cluster_of], np.zeros((1, 3))))
-    return every.take(link, axis=0)
-
-
 def push(
     model: Model,
     kin: Kinematics,
@@ -223,6 +220,15 @@ def push(
     moves nothing. The opposite acts on `against` (k,) where that is of the same cluster."""
     every = np.arange(wrenches.shape[1])
     at = len(every) * np.arange(len(link)) if at is None else at
+    if model.assembly.whole:
+        (leaves,) = model.assembly.leaves
+        moves = leaves.moves_or_world.take(link, axis=0)
+        if against is not None:
+            moves -= leaves.moves_or_world.take(against, axis=0)
+        slots = len(kin.columns)
+        pushes = (wrenches.reshape(-1, 6) @ kin.columns.T).reshape(len(link), len(every), slots) * moves[:, None]
+        columns[:, (at[:, None] + every).reshape(-1)] += pushes.reshape(-1, slots).T
+        return
     for leaves in model.assembly.leaves:
         place = link - leaves.first_link
         inside = np.flatnonzero((place >= 0) & (place < leaves.count * leaves.links))

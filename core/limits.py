@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .model import Model
-from .spatial import exponential, quaternion_multiply
 
 POLE = 1e-9
 """Swings below this [rad] have no direction."""
-FAST = 0.03
+FAST = 0.05
 """Turns of a step beyond this [rad] see the curvature of limits."""
 
 
@@ -99,15 +98,11 @@ class Limits:
             self._balls(q, gap, weights)
         return LimitRows(gap, self.freedoms, weights, self.key)
 
-    def _turns(self, q: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The ball joints' quaternions as complex numbers w + iy and x + iz (b,), and these numbers' lengths."""
-        twist, side = q.take(self.ball_q).view(complex).T
-        return twist, side, np.maximum(np.abs(twist), POLE), np.maximum(np.abs(side), POLE)
-
     def _balls(self, q: np.ndarray, gap: np.ndarray, weights: np.ndarray) -> None:
         """Fills in the ball joints' limits. A vector (x, z) is the complex number x + iz; turning it about y
         multiplies it by a unit number."""
-        twist, side, cosine, sine = self._turns(q)
+        twist, side = q.take(self.ball_q).view(complex).T
+        cosine, sine = np.maximum(np.abs(twist), POLE), np.maximum(np.abs(side), POLE)
         untwist = twist.conj() / cosine
         direction = side * untwist / sine
         angle = 2.0 * np.arctan2(sine, cosine)
@@ -140,21 +135,6 @@ class Limits:
             return np.zeros(len(rows))
         ahead = self.rows(self.model.coordinates.integrate(q, v, h)).gap[rows.key]
         return np.minimum(ahead - rows.gap - h * rows.rate(v), 0.0)
-
-    def nearest(self, q: np.ndarray) -> np.ndarray:
-        """Joint coordinates like `q` (nq,) with every joint at its limit that is beyond it."""
-        result = q.copy()
-        result[self.plain_q] = np.clip(q.take(self.plain_q), self.plain_lower, self.plain_upper)
-        twist, side, cosine, sine = self._turns(q)
-        swing = 2.0 * np.arctan2(sine, cosine) / sine * side * twist.conj() / cosine - self.middle
-        plane = swing.view(float).reshape(-1, 2)
-        level = plane / np.where(plane > 0, self.half_high, self.half_low)
-        swing = self.middle + swing / np.maximum(np.sqrt((level * level).sum(-1)), 1.0)
-        vectors = np.zeros((2, len(swing), 3))
-        vectors[0, :, 0], vectors[0, :, 2] = swing.real, swing.imag
-        vectors[1, :, 1] = np.clip(np.angle(twist * twist), self.twist_lower, self.twist_upper)
-        result[self.ball_q] = quaternion_multiply(*exponential(vectors))[:, [0, 2, 1, 3]]
-        return result
 
     def violation(self, q: np.ndarray) -> float:
         """How far beyond its limit the worst joint is [rad or m], at least zero."""

@@ -10,9 +10,11 @@ from .islands import solve_islands
 from .propagation import impacts
 from .world import World
 
-EXACT, ENOUGH = 1e-5, 1e-4
+EXACT, ENOUGH = 3e-5, 1e-4
 """The residuals that the solver aims at and stops trying hard at, as shares of the fastest approach, where there is
-friction; without, digits are cheap."""
+friction;"""
+FRICTIONLESS = 1e-10
+"""without, digits are cheap."""
 BOUNCE = 0.1
 """Contacts that approach more slowly than this times `World.slow` do not bounce."""
 
@@ -30,7 +32,7 @@ def resolve(
     if not m + k:
         return np.zeros(0), np.zeros(0), 0
     normal = np.concatenate((np.arange(m), np.arange(len(rows.key))[rows.normals]))
-    exact, enough = (EXACT, ENOUGH) if k else (EXACT**2, EXACT**2)
+    exact, enough = (EXACT, ENOUGH) if k else (FRICTIONLESS, FRICTIONLESS)
 
     def keep(bound: np.ndarray, guess: np.ndarray, given: np.ndarray | None = None) -> tuple[np.ndarray, Outcome]:
         u = velocity.copy() if given is None else velocity + delassus @ given

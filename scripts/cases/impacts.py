@@ -16,7 +16,7 @@ from core.contact import tangents
 from core.dynamics import respond
 from core.impact import Law, collide
 from core.joint import Joint
-from core.kinematics import kinematics, motions, origins, push
+from core.kinematics import kinematics, motions, push
 from core.mechanisms import random_coordinates, random_tree
 from core.model import Model
 from core.propagation import impacts
@@ -184,7 +184,7 @@ class Touched:
         """Links (k,) by number, points (k, 3) in the world, normals (k, 3) into the link."""
         self.model, self.kin, self.slot = model, kinematics(model, q), model.assembly.slot[link]
         frames = tangents(normal)
-        arm = point - origins(model, self.kin, self.slot)
+        arm = point - self.kin.origins[self.slot]
         self.wrenches = np.concatenate((cross(arm[:, None, :], frames), frames), axis=-1)
         columns = np.zeros((len(model.columns.link), 3 * len(link)))
         push(model, self.kin, self.slot, self.wrenches, columns)
