@@ -222,8 +222,8 @@ class Collider:
         low, high = g.bounds(placed, moving=True)
         # low of a to high of b and low of b to high of a at once
         one, other = np.concatenate((low.T, -high.T)), np.concatenate((high.T, -low.T))
+        a, b = self._pairs if self._pairs is not None else self._sweep(low, high, margin, travel)
         low, high = low - reach[:, None], high + reach[:, None]
-        a, b = self._pairs if self._pairs is not None else overlapping(low, high)
         if still is not None:
             awake = ~(still[g.slot[a]] & still[g.slot[b]])
             a, b = a[awake], b[awake]
@@ -260,6 +260,17 @@ class Collider:
         if swap.any():
             a, b = np.where(swap, b, a), np.where(swap, a, b)
         return a, b, part, far
+
+    def _sweep(
+        self, low: np.ndarray, high: np.ndarray, margin: np.ndarray, travel: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs of moving shapes in boxes low, high that may come near each other."""
+        reach = margin
+        if travel is not None:
+            # only how they move against each other counts: seen from what moves like the middle, less reaches far
+            travel = travel - 0.5 * (travel.min(axis=0) + travel.max(axis=0))
+            reach = margin + np.sqrt((travel * travel).sum(axis=1))
+        return overlapping(low - reach[:, None], high + reach[:, None])
 
     def _solids_on_planes(
         self, placed: Placed, reach: np.ndarray, a: np.ndarray, plane: np.ndarray

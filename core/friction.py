@@ -23,8 +23,8 @@ TINY = 1e-300
 UNMOVED = 1e-9
 """Rows whose diagonal in G is less than this part of the largest are those that no impulse moves."""
 # Weight of the proximal term, for rows of unit diagonal: at first a part of the residual within bounds, less where a
-# full step does what Newton's should, more where active sets are hard to find. It draws to the last iterate, never to zero
-# impulses: a compliance in the problem would make resting bodies creep.
+# full step does what Newton's should, more where active sets are hard to find. It draws to the last iterate, never to
+# zero impulses: a compliance in the problem would make resting bodies creep.
 DAMPING_MIN, DAMPING_START, DAMPING_MAX, DAMPING_FACTOR = 1e-4, 1e-3, 0.1, 10.0
 DAMPING_SHARE = 0.005
 PROXIMAL_SHARE = 0.3

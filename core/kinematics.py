@@ -20,8 +20,9 @@ class Kinematics:
     """A pose of the model.
 
     `poses` (links + 1, 4, 4) in the world, the last the world's own; `origin` (clusters, 3), and `origins` (links + 1,
-    3) those of the links' clusters and the world's; `offset` (links, 3) of each link's origin from its cluster's; `transform` (links + 1, 6, 6): motions from the link's frame to the cluster's
-    origin; `columns` (slots, 6): the motion subspaces; `inertia` (links, 6, 6).
+    3) those of the links' clusters and the world's; `offset` (links, 3) of each link's origin from its cluster's;
+    `transform` (links + 1, 6, 6): motions from the link's frame to the cluster's origin; `columns` (slots, 6): the
+    motion subspaces; `inertia` (links, 6, 6).
     """
 
     poses: np.ndarray
