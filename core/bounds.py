@@ -60,13 +60,18 @@ def overlapping(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarr
     spread -= spread[:1]
     axis = int((np.einsum("ij,ij->j", spread, spread) * count - spread.sum(axis=0) ** 2).argmax())
     order = low[:, axis].argsort(kind="stable")
-    low, high = low[order], high[order]
+    # a row for each axis, that of the sweep first
+    rows = [axis, axis - 1, axis - 2]
+    low, high = low.T[rows].take(order, axis=1), high.T[rows].take(order, axis=1)
     place = np.arange(count)
-    follow = low[:, axis].searchsorted(high[:, axis], side="right") - place - 1
+    follow = low[0].searchsorted(high[0], side="right") - place - 1
     np.maximum(follow, 0, out=follow)
     first = place.repeat(follow)
     second = np.arange(len(first)) + (place + 1 - (follow.cumsum() - follow)).repeat(follow)
-    hit = ((low[second] <= high[first]) & (low[first] <= high[second])).all(axis=1)
+    low, high = low[1:], high[1:]
+    hit = low.take(second, axis=1) <= high.take(first, axis=1)
+    hit &= low.take(first, axis=1) <= high.take(second, axis=1)
+    hit = hit[0] & hit[1]
     first, second = order[first[hit]], order[second[hit]]
     pair = np.sort(np.minimum(first, second) * max(count, 1) + np.maximum(first, second))
     return np.divmod(pair, max(count, 1))

@@ -253,11 +253,11 @@ class Simulation:
     def _record(self, substeps: int = 0) -> None:
         world, state = self.world, self.state
         kin, moving, energy = self._look(state)
-        touching = world.collider.contacts(kin.poses, 0.0)
+        gaps = self._gaps(kin)
         self._frames.append((
             state.q, state.v, kin.poses[self.model.assembly.slot],
             0 if state.memory is None else len(state.memory.contacts),
-            max(0.0, -touching.gap.min(initial=0.0)),
+            max(0.0, -gaps.min(initial=0.0)),
             world.limits.violation(state.q),
             energy,
             substeps, self.system.structure.closed, *self.system.loads(state, kin),
@@ -266,6 +266,14 @@ class Simulation:
         speeds = world.fastest(kin, moving)
         self._speed = float(speeds.max(initial=0.0))
         self._rest.note(world.drift(kin, moving))
+
+    def _gaps(self, kin: Kinematics) -> np.ndarray:
+        """The gaps (k,) [m] of what touches in the pose of the state."""
+        memory = self.state.memory
+        if memory is not None and not len(memory.contacts) and not memory.asleep.any():
+            # the last step has looked farther than it went
+            return np.zeros(0)
+        return self.world.collider.contacts(kin.poses, 0.0).gap
 
     def _touching(self) -> tuple[np.ndarray, ...]:
         """The links that touch, -1 for the world, where (t, 3), and with what forces on the first (t, 3) [N]."""
