@@ -121,7 +121,8 @@ class Limits:
         slope.imag *= angle / (2.0 * sine * cosine)
         rate = slope * direction * (untwist * untwist).conj()
         weights[self.swings, 0], weights[self.swings, 2] = -rate.real, -rate.imag
-        turn = np.angle(twist * twist)
+        double = twist * twist
+        turn = np.arctan2(double.imag, double.real)
         np.subtract(turn, self.twist_lower, out=gap[self.twists])
         np.subtract(self.twist_upper, turn, out=gap[self.untwists])
         aside = twist * side / (cosine * cosine)

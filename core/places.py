@@ -44,10 +44,12 @@ def merged(
     of their own, so that these are persistent features."""
     at_first = np.abs(nearest - first) <= same
     at_last = np.abs(nearest - last) <= same
-    fresh = np.ones((len(first), 3), dtype=bool)
-    fresh[:, 2] = ~(at_first | at_last)
+    fresh = np.empty((len(first), 3), dtype=bool)
+    fresh[:, 0] = True
+    np.logical_or(at_first, at_last, out=fresh[:, 2])
+    np.logical_not(fresh[:, 2], out=fresh[:, 2])
     at_last &= ~at_first
-    fresh[:, 1] = at_last | (last - first > same)
+    np.logical_or(at_last, last - first > same, out=fresh[:, 1])
     return at_first, at_last, fresh
 
 

@@ -68,23 +68,25 @@ def round_round(
             np.abs(taper_a) / np.sqrt(square[:, 0]) + np.abs(taper_b) / np.sqrt(square[:, 1])
         )
     lying = (near & (sine[:, 0] < limit) & (area[:, 0] > 1e-36)).nonzero()[0]
-    rank = gap.copy()
-    rank[lying, 4] += CLEARLY * distance[lying, 4]
+    rank = gap
+    if len(lying):
+        rank = gap.copy()
+        rank[lying, 4] += CLEARLY * distance[lying, 4]
     place = np.empty((count, 3), np.intp)
     place[:] = rank.argmin(axis=1)[:, None]
     fresh = np.zeros((count, 3), dtype=bool)
     fresh[:, 2] = True
     if len(lying):
-        low = np.where(across[lying, 0] < 0.0, 2, 3)  # the end of B that lies nearer to the start of A
         s, nearest = parts[lying, :, 0], place[lying, 2]
-        rows = np.arange(len(lying))
-        first = np.where(s[rows, low] > 0.0, low, 0)
-        last = np.where(s[rows, 5 - low] < 1.0, 5 - low, 1)
+        start, end = s[:, 2], s[:, 3]
+        turned = start > end
+        first, last = np.minimum(start, end), np.maximum(start, end)
+        of_nearest = s.reshape(-1)[nearest + np.arange(0, 5 * len(lying), 5)]
         same = same_place(np.sqrt(square[lying, 0]), radii_a[lying])
-        of_place = s[rows, first], s[rows, last], s[rows, nearest]
-        at_first, at_last, fresh[lying] = merged(*of_place, same)
-        place[lying, 0] = np.where(at_first, nearest, first)
-        place[lying, 1] = np.where(at_last, nearest, last)
+        at_first, at_last, fresh[lying] = merged(first, last, of_nearest, same)
+        # the ends of A where it ends first
+        place[lying, 0] = np.where(at_first, nearest, np.where(first > 0.0, 2 + turned, 0))
+        place[lying, 1] = np.where(at_last, nearest, np.where(last < 1.0, 3 - turned, 1))
 
     index = place + np.arange(0, 5 * count, 5)[:, None]
     gap = gap.reshape(-1)[index]
