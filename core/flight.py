@@ -3,7 +3,8 @@
 An integrator in joint coordinates keeps both only to its order. Each frame that a body, a tree or several that loops
 join, spends in free flight therefore ends with a rigid correction of the whole body, by its roots' free joints, that
 makes them exact; it is of the size of the integrator's own error. Joint forces, springs, limits, loops and armature act
-between links and change neither.
+between links and change neither. Where steps cannot be short enough for a whirl of links, `calmed` takes out what its
+motion within the body has gained.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ from .kinematics import kinematics, motions
 from .model import Model, State
 from .spatial import cross, skew
 
+TINY = 1e-300
+
 
 @dataclass(frozen=True)
 class Balance:
     """Per body: center of mass (bodies, 3), its velocity (bodies, 3), the angular momentum (bodies, 3) and inertia
-    (bodies, 3, 3) about it; and the root links' poses (roots, 3, 4)."""
+    (bodies, 3, 3) and kinetic energy (bodies,) about it; and the root links' poses (roots, 3, 4)."""
 
     center: np.ndarray
     velocity: np.ndarray
     angular: np.ndarray
     inertia: np.ndarray
+    kinetic: np.ndarray
     root: np.ndarray
 
 
@@ -62,6 +66,8 @@ class Flight:
         self.root_slot = a.slot[self.roots]
         self.root_q = c.q_start[self.roots]
         self.root_v = c.v_start[self.roots]
+        # of what does not fly the last, -1
+        self.freedom_body = np.repeat(self.slot_body[a.slot], np.diff(c.v_start))
         self.rest_rotation = model.placement[self.roots][:, :3, :3]
 
     def measure(self, state: State) -> Balance:
@@ -74,6 +80,7 @@ class Flight:
         # about the center of mass of the link's body
         offset = kin.origin.take(a.cluster_of, axis=0) - self.member.T @ center
         momenta = (kin.inertia @ links[:, :, None])[:, :, 0]
+        kinetic = 0.5 * self.member @ (links * momenta).sum(axis=1)
         momenta[:, :3] += cross(offset, momenta[:, 3:])
         total = self.member @ momenta
         across = skew(offset)
@@ -81,7 +88,8 @@ class Flight:
         inertia = kin.inertia[:, :3, :3] + moment + moment.swapaxes(-1, -2) - across @ kin.inertia[:, 3:, 3:] @ across
         inertias = (self.member @ inertia.reshape(-1, 9)).reshape(-1, 3, 3)
         velocity = total[:, 3:] / self.mass[:, None]
-        return Balance(center, velocity, total[:, :3], inertias, kin.poses[self.root_slot, :3, :4])
+        kinetic -= 0.5 * self.mass * (velocity * velocity).sum(axis=1)
+        return Balance(center, velocity, total[:, :3], inertias, kinetic, kin.poses[self.root_slot, :3, :4])
 
     def _as_one(self, balance: Balance, together: np.ndarray) -> Balance:
         """The balance of all bodies `together` (bodies,) with the same number, for each of them."""
@@ -92,11 +100,15 @@ class Flight:
         across = skew(arm)
         angular = balance.angular + self.mass[:, None] * cross(arm, drift)
         inertia = balance.inertia - self.mass[:, None, None] * (across @ across)
-        return Balance(center, velocity, member @ angular, np.einsum("ij,jkl->ikl", member, inertia), balance.root)
+        whole = np.einsum("ij,jkl->ikl", member, inertia)
+        kinetic = balance.kinetic + 0.5 * self.mass * (drift * drift).sum(axis=1)
+        return Balance(center, velocity, member @ angular, whole, member @ kinetic, balance.root)
 
-    def keep(self, start: State, end: State, touched: np.ndarray, gravity: np.ndarray) -> tuple[State, float]:
-        """The state `end`, made exact for the bodies that flew freely since `start`; those that `touched` (t, 2), pairs
-        of slots, as one, unless one of them touched what does not fly; and how far [m] the farthest had strayed."""
+    def _flown(
+        self, start: State, end: State, touched: np.ndarray
+    ) -> tuple[np.ndarray, Balance | None, Balance | None]:
+        """Which bodies (bodies, 1) flew freely from `start` to `end`, and the balances then, of those that touched each
+        other as one."""
         bodies = self.slot_body[touched]
         bodies = bodies[bodies[:, 0] != bodies[:, 1]]
         # the last is all that does not fly
@@ -104,11 +116,46 @@ class Flight:
         flying = (together != together[-1])[:-1, None]
         together = together[:-1]
         if not flying.any():
-            return end, 0.0
-        h = end.time - start.time
+            return flying, None, None
         before, now = self.measure(start), self.measure(end)
         if (together != np.arange(self.count)).any():
             before, now = self._as_one(before, together), self._as_one(now, together)
+        return flying, before, now
+
+    def calmed(self, start: State, end: State, touched: np.ndarray) -> State:
+        """The state `end` without what bodies that flew freely since `start` have gained in energy beside that of their
+        centers of mass; `touched` as in `keep`, after which this comes.
+
+        The motion within a body is what is left without the rigid motion that has its momenta. Energy is the sum of
+        both's, so scaling the former changes no momentum.
+        """
+        flying, before, now = self._flown(start, end, touched)
+        if not flying.any():
+            return end
+
+        spin = np.linalg.solve(now.inertia, now.angular[:, :, None])[:, :, 0]
+        rigid = 0.5 * (spin * now.angular).sum(axis=1)
+        share = np.maximum(before.kinetic - rigid, 0.0) / np.maximum(now.kinetic - rigid, TINY)
+        share = np.where(flying[:, 0], np.sqrt(np.minimum(share, 1.0)), 1.0)
+        body = self.root_body
+        arm = now.root[:, :, 3] - now.center[body]
+        inward = now.root[:, :, :3].swapaxes(-1, -2)
+        turning = (inward @ spin[body][:, :, None])[:, :, 0]
+        moving = now.velocity[body] + np.cross(spin[body], arm)
+        moving = (self.rest_rotation.swapaxes(-1, -2) @ moving[:, :, None])[:, :, 0]
+        v = end.v * np.append(share, 1.0)[self.freedom_body]
+        rest = 1.0 - share[body, None]
+        v[self.root_v[:, None] + np.arange(3)] += rest * turning
+        v[self.root_v[:, None] + np.arange(3, 6)] += rest * moving
+        return replace(end, v=v)
+
+    def keep(self, start: State, end: State, touched: np.ndarray, gravity: np.ndarray) -> tuple[State, float]:
+        """The state `end`, made exact for the bodies that flew freely since `start`; those that `touched` (t, 2), pairs
+        of slots, as one, unless one of them touched what does not fly; and how far [m] the farthest had strayed."""
+        flying, before, now = self._flown(start, end, touched)
+        if not flying.any():
+            return end, 0.0
+        h = end.time - start.time
         center = before.center + h * before.velocity + 0.5 * h * h * gravity
         spin = np.linalg.solve(now.inertia, (before.angular - now.angular)[:, :, None])[:, :, 0] * flying
         body = self.root_body

@@ -166,11 +166,16 @@ class Simulation:
         world = self.world
         return world.follow or bool(world.fields or world.model.keyed.any() or world.loops.soft.any())
 
+    @property
+    def _most(self) -> int:
+        """The most automatic steps in a frame."""
+        return math.ceil(self.frame_time / SHORTEST - 1e-9)
+
     def _frame(self, frame: int) -> None:
         substeps = self.substeps or self._steps_for(self.state)
         before = self.system
         self.system, state, strayed = self._attempt(before, substeps)
-        most = math.ceil(self.frame_time / SHORTEST - 1e-9)
+        most = self._most
         while self.substeps is None and substeps < most and self._hurried(state, substeps, strayed):
             # the motion became faster than its steps were chosen for: the frame is taken again
             substeps = min(max(self._steps_for(state), 2 * substeps), most)
@@ -190,7 +195,12 @@ class Simulation:
         happened = len(changed.structure.events) > len(system.structure.events)
         if not path.state.finite or happened or self.world.fields:
             return changed, path.state, 0.0
-        return changed, *changed.flight.keep(self.state, path.state, np.concatenate(path.touched), self.world.gravity)
+        flight, touched = changed.flight, np.concatenate(path.touched)
+        state, strayed = flight.keep(self.state, path.state, touched, self.world.gravity)
+        shortest = substeps == self._most and self.substeps is None and not self.model.stiffness.any()
+        if shortest and self._rise(state) > GAIN * self._scale():
+            state = flight.calmed(self.state, state, touched)
+        return changed, state, strayed
 
     def _hurried(self, state: State, substeps: int, strayed: float) -> bool:
         """Whether a frame that led to `state` in so many steps shows that they were too long."""
@@ -213,7 +223,7 @@ class Simulation:
     def _steps_for(self, state: State) -> int:
         """How many steps a frame takes at the speed of `state`."""
         if not state.finite:
-            return math.ceil(self.frame_time / SHORTEST - 1e-9)
+            return self._most
         kin, moving, _ = self._look(state)
         spin = np.sqrt((moving.links[:-1, :3] ** 2).sum(-1)).max()
         longest = LONGEST
