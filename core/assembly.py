@@ -10,6 +10,7 @@ file is index work only; nothing here runs in a step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
@@ -169,20 +170,27 @@ def _clusters(parent: np.ndarray, freedoms: np.ndarray, leaf_freedoms: int | Non
     return np.array(root, dtype=int)
 
 
+def heavy_children(parent: Sequence[int], order: Sequence[int]) -> tuple[list[int], list[int]]:
+    """How many hang below each entry of a forest, itself counted, and its heaviest child, -1 where it has none.
+
+    `parent`: -1 where there is none; `order`: the entries, parents before children.
+    """
+    size, heavy = [1] * len(parent), [-1] * len(parent)
+    for k in reversed(order):
+        p = parent[k]
+        if p >= 0:
+            size[p] += size[k]
+            if heavy[p] < 0 or size[k] >= size[heavy[p]]:
+                heavy[p] = k
+    return size, heavy
+
+
 class _Paths:
     """Heavy paths over the cluster tree, each assembled as a tree of runs balanced by weight."""
 
     def __init__(self, parent: list[int], arity: int) -> None:
         count = len(parent)
-        size = [1] * count
-        self.heavy = [-1] * count
-        for k in range(count - 1, -1, -1):
-            if parent[k] >= 0:
-                size[parent[k]] += size[k]
-        for k in range(count - 1, -1, -1):
-            p = parent[k]
-            if p >= 0 and (self.heavy[p] < 0 or size[k] >= size[self.heavy[p]]):
-                self.heavy[p] = k
+        size, self.heavy = heavy_children(parent, range(count))
         self.size = size
         self.leaf_level = [0] * count
         self.arity = arity
