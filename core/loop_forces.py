@@ -1,0 +1,98 @@
+"""Forces of closed loops on a partition, in O(rows log n): loops are cut open and their forces act as others do.
+
+The quasi-statics paper leaves loops open. Here the rows of closure.py are unit wrenches on links; their accelerations
+climb the tree as biases do, and the Delassus matrix is summed on the way: handles that are held take Σ βᵀ K β out of
+what the free links would answer. Projected rows get the forces of least norm that keep the loops' relative acceleration
+at -σ² C, compliant ones -K C.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .articulation import Articulation
+from .closure import Loops
+from .loops import LeastNorm
+from .model import Model
+from .spatial import cross
+
+
+class LoopForces:
+    """The forces of `loops`. `forces` (r,): those of the rows at the last solution."""
+
+    def __init__(self, articulation: Articulation, model: Model, loops: Loops) -> None:
+        self.articulation, self.partition, self.loops = articulation, articulation.partition, loops
+        self.forces = np.zeros(len(loops.loop))
+        link_of = np.full(model.assembly.links + 1, model.n)
+        link_of[model.assembly.slot] = np.arange(model.n)
+        self.leaves, self.place = np.unique(link_of[np.concatenate((loops.real, loops.host))], return_inverse=True)
+        self.above = self.partition.ancestors(self.leaves)
+        k = len(loops)
+        # frames by their place among the leaves instead of their slots
+        self._near = loops.rehung(np.arange(model.assembly.links + 1)) if not k else _replaced(loops, self.place)
+
+    def __len__(self) -> int:
+        return len(self.loops)
+
+    def wrenches(self, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The unit wrenches (leaves, 6, r) about the links' origins and along their axes, and the gaps (r,)."""
+        loops = self._near
+        gap, n, s, p = loops.directions(poses)
+        turns = loops.turns[:, None]
+        along, twist = np.where(turns, 0.0, n), np.where(turns, cross(s, n), 0.0)
+        result = np.zeros((len(self.leaves), 6, len(gap)))
+        rows = np.arange(len(gap))
+        for leaf, sign in ((loops.real[loops.loop], 1.0), (loops.host[loops.loop], -1.0)):
+            rotation, origin = poses[leaf, :3, :3].swapaxes(-1, -2), poses[leaf, :3, 3]
+            both = np.stack((twist + cross(p - origin, along), along), axis=1)
+            result[leaf, :, rows] += sign * (rotation[:, None] @ both[..., None]).reshape(-1, 6)
+        return result, gap
+
+    def solve(self, wrench: np.ndarray, loaded: np.ndarray, closing: float) -> None:
+        """Finds the forces and pulls the links with them, besides their `wrench` (n, 6), and brings the biases up to
+        date, of the leaves `loaded` (k,) too. `closing` [1/s²] where σ² is less."""
+        a, p, loops = self.articulation, self.partition, self.loops
+        body = self.leaves[self.leaves < p.n]
+        a.load(body, wrench[body])
+        a.update(body[:0], np.union1d(self.above, p.ancestors(loaded)))
+        units, gap = self.wrenches(a.world_poses(self.leaves))
+        delassus, opening = self._response(units)
+        soft = loops.soft
+        pull = np.where(soft, -loops.stiffness * gap, 0.0)
+        opening += delassus @ pull + np.maximum(loops.baumgarte**2, closing) * gap
+        rigid = np.flatnonzero(~soft)
+        pull[rigid] = -LeastNorm.of(delassus[np.ix_(rigid, rigid)]).solve(opening[rigid])
+        self.forces = pull
+        inside = self.leaves < p.n
+        a.load(body, wrench[body] + units[inside] @ pull)
+        a.update(body[:0], self.above)
+
+    def _response(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The Delassus matrix (r, r) of unit wrenches (leaves, 6, r), and the rows' accelerations (r,) as things are."""
+        a, p = self.articulation, self.partition
+        r, m = units.shape[-1], 6 * (p.arity - 1)
+        inertia, bias = a.phi[self.leaves], a.linear[self.leaves, :6, 0]
+        moved = inertia[:, :, :6] @ units
+        delassus = np.einsum("lir,lis->rs", units, moved[:, :6])
+        opening = np.einsum("lir,li->r", units, bias)
+        place = np.full(p.nodes + 1, len(self.leaves) + len(self.above))
+        place[self.leaves] = np.arange(len(self.leaves))
+        place[self.above] = len(self.leaves) + np.arange(len(self.above))
+        every = np.zeros((len(self.leaves) + len(self.above) + 1, 12, r))
+        every[: len(self.leaves)] = moved
+        for nodes in p.by_level(self.above):
+            row = nodes - p.leaves
+            joint = p.joint[row]
+            along, ends = a.across(row, joint, every[place[p.child[row]]])
+            force = a.inverse[row, :m] @ along
+            delassus += along.reshape(-1, r).T @ force.reshape(-1, r)
+            opening += along.reshape(-1, r).T @ a.answer[row, :m, 12].ravel()
+            every[place[nodes]] = ends + a.answer[row, :m, :12].swapaxes(-1, -2) @ along
+        return 0.5 * (delassus + delassus.T), opening
+
+
+def _replaced(loops: Loops, place: np.ndarray) -> Loops:
+    from dataclasses import replace
+
+    k = len(loops)
+    return replace(loops, real=place[:k], host=place[k:])
