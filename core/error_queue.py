@@ -87,8 +87,8 @@ class Descent:
         row = nodes - p.leaves
         k, m = len(row), 6 * (p.arity - 1)
         joint, child = p.joint[row], p.child[row]
-        maps = a.answer[row]
-        answer = (maps[:, :, :12] @ forces[:, :, None] + maps[:, :, 12:])[:, :, 0]
+        answer = (a.answer[row, :, m:] @ forces[:, :, None])[:, :, 0]
+        answer += a.start[row]
         motion = answer[:, m:].reshape(k, -1, 6)
         self.opened.append(nodes)
         self.joints.append(joint)
@@ -98,7 +98,8 @@ class Descent:
         self.computed += float(squares.sum())
         self.largest = max(self.largest, float(squares.max()))
         inner = (child >= p.leaves) & (child < p.nodes)
-        below, handles = child[inner], a.handles(row, joint, answer[:, :m], forces)[inner]
+        handles = a.shape[row] @ np.concatenate((answer[:, :m], forces), axis=1)[:, :, None]
+        below, handles = child[inner], handles.reshape(k, p.arity, 12)[inner]
         kept = ~needed
         self.frontier = np.concatenate((self.frontier[kept], below))
         self.forces = np.concatenate((self.forces[kept], handles))

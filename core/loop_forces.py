@@ -8,6 +8,9 @@ at -σ² C, compliant ones -K C.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
 from .articulation import Articulation
@@ -25,11 +28,11 @@ class LoopForces:
         self.forces = np.zeros(len(loops.loop))
         link_of = np.full(model.assembly.links + 1, model.n)
         link_of[model.assembly.slot] = np.arange(model.n)
-        self.leaves, self.place = np.unique(link_of[np.concatenate((loops.real, loops.host))], return_inverse=True)
+        self.leaves, place = np.unique(link_of[np.concatenate((loops.real, loops.host))], return_inverse=True)
         self.above = self.partition.ancestors(self.leaves)
         k = len(loops)
         # frames by their place among the leaves instead of their slots
-        self._near = loops.rehung(np.arange(model.assembly.links + 1)) if not k else _replaced(loops, self.place)
+        self._near = replace(loops, real=place[:k], host=place[k:])
 
     def __len__(self) -> int:
         return len(self.loops)
@@ -48,13 +51,14 @@ class LoopForces:
             result[leaf, :, rows] += sign * (rotation[:, None] @ both[..., None]).reshape(-1, 6)
         return result, gap
 
-    def solve(self, wrench: np.ndarray, loaded: np.ndarray, closing: float) -> None:
-        """Finds the forces and pulls the links with them, besides their `wrench` (n, 6), and brings the biases up to
-        date, of the leaves `loaded` (k,) too. `closing` [1/s²] where σ² is less."""
-        a, p, loops = self.articulation, self.partition, self.loops
-        body = self.leaves[self.leaves < p.n]
+    def solve(self, wrench: np.ndarray, closing: float, update: Callable[[np.ndarray], None]) -> None:
+        """Finds the forces and pulls the links with them, besides their `wrench` (n, 6). `update` brings coefficients up
+        to date, also above what it is given. `closing` [1/s²] where σ² is less."""
+        a, loops = self.articulation, self.loops
+        inside = self.leaves < self.partition.n
+        body = self.leaves[inside]
         a.load(body, wrench[body])
-        a.update(body[:0], np.union1d(self.above, p.ancestors(loaded)))
+        update(self.above)
         units, gap = self.wrenches(a.world_poses(self.leaves))
         delassus, opening = self._response(units)
         soft = loops.soft
@@ -63,15 +67,14 @@ class LoopForces:
         rigid = np.flatnonzero(~soft)
         pull[rigid] = -LeastNorm.of(delassus[np.ix_(rigid, rigid)]).solve(opening[rigid])
         self.forces = pull
-        inside = self.leaves < p.n
         a.load(body, wrench[body] + units[inside] @ pull)
         a.update(body[:0], self.above)
 
     def _response(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The Delassus matrix (r, r) of unit wrenches (leaves, 6, r), and the rows' accelerations (r,) as things are."""
+        """The Delassus matrix (r, r) of unit wrenches (leaves, 6, r), and the rows' accelerations (r,) now."""
         a, p = self.articulation, self.partition
         r, m = units.shape[-1], 6 * (p.arity - 1)
-        inertia, bias = a.phi[self.leaves], a.linear[self.leaves, :6, 0]
+        inertia, bias = a.pairs[self.leaves, 0], a.linear[self.leaves, :6, 0]
         moved = inertia[:, :, :6] @ units
         delassus = np.einsum("lir,lis->rs", units, moved[:, :6])
         opening = np.einsum("lir,li->r", units, bias)
@@ -82,17 +85,11 @@ class LoopForces:
         every[: len(self.leaves)] = moved
         for nodes in p.by_level(self.above):
             row = nodes - p.leaves
-            joint = p.joint[row]
-            along, ends = a.across(row, joint, every[place[p.child[row]]])
-            force = a.inverse[row, :m] @ along
-            delassus += along.reshape(-1, r).T @ force.reshape(-1, r)
-            opening += along.reshape(-1, r).T @ a.answer[row, :m, 12].ravel()
-            every[place[nodes]] = ends + a.answer[row, :m, :12].swapaxes(-1, -2) @ along
+            units = every[place[p.child[row]]].reshape(len(row), -1, r)
+            along, maps = a.shape[row].swapaxes(-1, -2) @ units, a.answer[row, :m]
+            ends, along = along[:, m:], along[:, :m]
+            rows = along.reshape(-1, r).T
+            delassus += rows @ (maps[:, :, :m] @ along).reshape(-1, r)
+            opening += rows @ a.start[row, :m].ravel()
+            every[place[nodes]] = ends + maps[:, :, m:].swapaxes(-1, -2) @ along
         return 0.5 * (delassus + delassus.T), opening
-
-
-def _replaced(loops: Loops, place: np.ndarray) -> Loops:
-    from dataclasses import replace
-
-    k = len(loops)
-    return replace(loops, real=place[:k], host=place[k:])

@@ -49,7 +49,9 @@ def millipede(legs: int = 1000, *, leg_links: int = 10, spine_per_pair: int = 6,
         spine = linkage.add(piece, spine)
         if index % spine_per_pair == spine_per_pair // 2:
             for side in (1.0, -1.0):
-                _leg(linkage, spine, f"leg.{index // spine_per_pair}.{'L' if side > 0 else 'R'}", side, leg_links, length)
+                _leg(
+                    linkage, spine, f"leg.{index // spine_per_pair}.{'L' if side > 0 else 'R'}", side, leg_links, length
+                )
     return linkage
 
 
@@ -78,7 +80,9 @@ def molecule(joints: int = 50_000, seed: int = 0, *, branching: float = 0.03) ->
     inertia = 0.4 * ATOM * (0.5 * BOND) ** 2 * np.eye(3)
 
     def atom(index: int, joint: Joint) -> Link:
-        return Link(f"atom.{index}", joint, mass=ATOM, center_of_mass=np.array([0.0, BOND, 0.0]), inertia=inertia.copy())
+        return Link(
+            f"atom.{index}", joint, mass=ATOM, center_of_mass=np.array([0.0, BOND, 0.0]), inertia=inertia.copy()
+        )
 
     atoms = [linkage.add(atom(0, Joint("free")))]
     left = [3]
@@ -142,7 +146,9 @@ def thread(links: int = 300, *, length: float = 0.02) -> Linkage:
 def holes(links: int = 300, *, length: float = 0.02, count: int = 3) -> list[tuple[np.ndarray, float]]:
     """Centers (3,) [m] and radii [m] of the round holes, in walls across x, that `thread` is pulled through."""
     reach = links * length
-    return [(np.array([reach * (1.0 + 0.1 * (k + 1)), 0.02 * reach * (-1) ** k, 0.0]), 2.0 * length) for k in range(count)]
+    return [
+        (np.array([reach * (1.0 + 0.1 * (k + 1)), 0.02 * reach * (-1) ** k, 0.0]), 2.0 * length) for k in range(count)
+    ]
 
 
 def snake(links: int = 500, *, length: float = 0.05) -> Linkage:
@@ -159,7 +165,9 @@ def snake(links: int = 500, *, length: float = 0.05) -> Linkage:
         y = along / np.linalg.norm(along)
         x = np.cross(y, np.array([1.0, 0.0, 0.0]))
         turned = frame_of(along=y, hinge=x / np.linalg.norm(x))
-        piece = rod(f"link.{index}", Joint("spherical" if link else "free"), length=length, mass=length, radius=0.2 * length)
+        piece = rod(
+            f"link.{index}", Joint("spherical" if link else "free"), length=length, mass=length, radius=0.2 * length
+        )
         piece.position = np.array([0.0, np.linalg.norm(before), 0.0]) if link else points[0].copy()
         piece.rotation = frame.T @ turned
         link, frame, before = linkage.add(piece, link), turned, along

@@ -80,8 +80,9 @@ class QuasiStatics:
         self._loops = LoopForces(self.articulation, model, model.loops.closed() if loops is None else loops)
         self._place(np.arange(model.n))
         inner = np.arange(self.partition.leaves, self.partition.nodes)
+        self.articulation.move(inner)
         self.articulation.update(inner, inner)
-        self._moved, self._changed, self._driven = (np.zeros(0, dtype=int) for _ in range(3))
+        self._moved, self._stale, self._changed, self._driven = (np.zeros(0, dtype=int) for _ in range(4))
         self._descent: Descent | None = None
 
     def apply(self, links: Sequence[str] | Sequence[int] | np.ndarray, wrenches: np.ndarray, frame: str = "world"):
@@ -135,7 +136,7 @@ class QuasiStatics:
         rows = _ranges(self.model.coordinates.q_start, result.links)
         self.q[rows] = subset.integrate(self.q[rows], result.values, 0.5 * h * h)
         self._place(result.links, subset)
-        self._moved = np.union1d(self._moved, result.links)
+        self._moved = np.union1d(self._moved, result.links) if len(self._moved) else result.links
         self._descent = None
 
     def step(self, threshold: float, h: float) -> ApproximateAcceleration:
@@ -146,7 +147,7 @@ class QuasiStatics:
 
     def world_poses(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> np.ndarray:
         """World poses (k, 4, 4) of `links` (k), by names or numbers: O(log n) each."""
-        self._bring_up_to_date()
+        self._poses()
         return self.articulation.world_poses(self._links(links))
 
     def _links(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> np.ndarray:
@@ -182,40 +183,51 @@ class QuasiStatics:
         index, axis = np.nonzero(a.free[links])
         order = np.argsort(a.velocity[links][index, axis], kind="stable")
         a.applied[links[index[order]], axis[order]] = forces
-
-    def _bring_up_to_date(self) -> None:
-        """Coefficients of the nodes whose joints have moved, of their ancestors, and of those of driven joints."""
-        if not len(self._moved) and not len(self._driven):
-            return
-        p = self.partition
-        if len(self._driven):
-            self._place(self._driven)
-        owners = p.owner[self._moved]
-        moved = np.union1d(owners, p.ancestors(owners))
-        driven = p.owner[self._driven]
-        self.articulation.update(moved, np.union1d(np.union1d(moved, driven), p.ancestors(driven)))
-        self._moved, self._driven = np.zeros(0, dtype=int), np.zeros(0, dtype=int)
+        a.active = a.active or bool(forces.any())
 
     def _refresh(self, closing: float) -> None:
+        """Brings coefficients up to date of the nodes whose joints have moved or are driven, of those whose links are
+        pulled differently, and of their ancestors."""
         p, a = self.partition, self.articulation
-        if not (len(self._pulled) or len(self._changed) or len(self._loops)):
-            self._bring_up_to_date()
-            return
-        # wrenches of the world turn against the links that they pull
-        self._bring_up_to_date()
-        some = np.union1d(self._pulled, self._changed)
-        turned = a.world_poses(some)[:, :3, :3].swapaxes(-1, -2)
+        if len(self._driven):
+            self._place(self._driven)
+        moved, pulled = self._poses(), self._turned()
+        loaded = self._with_ancestors(p.owner[self._driven], pulled)
+        loaded = np.union1d(loaded, moved) if len(loaded) else moved
+        self._stale, self._driven = moved[:0], moved[:0]
+        if len(self._loops):
+            self._loops.solve(self._wrench, closing, lambda above: a.update(moved, np.union1d(loaded, above)))
+        else:
+            a.update(moved, loaded)
+
+    def _poses(self) -> np.ndarray:
+        """The nodes whose joints have moved since the last solution, and their ancestors; their poses are brought up to
+        date."""
+        owners = np.unique(self.partition.owner[self._moved])
+        moved = self._with_ancestors(owners, owners[:0])
+        self.articulation.move(moved)
+        self._moved = owners[:0]
+        self._stale = np.union1d(self._stale, moved) if len(self._stale) else moved
+        return self._stale
+
+    def _with_ancestors(self, nodes: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+        above = self.partition.ancestors(np.concatenate((nodes, leaves)))
+        return np.union1d(above, nodes) if len(nodes) else above
+
+    def _turned(self) -> np.ndarray:
+        """The leaves on which the wrenches, seen from the links, are not what they were; they are pulled anew."""
+        some = np.union1d(self._pulled, self._changed) if len(self._changed) else self._pulled
+        self._changed = some[:0]
+        if not len(some):
+            return some
+        turned = self.articulation.world_poses(some)[:, :3, :3].swapaxes(-1, -2)
         wrenches = self._in_link[some]
         wrenches += (turned[:, None] @ self._in_world[some].reshape(-1, 2, 3, 1)).reshape(-1, 6)
         news = (wrenches != self._wrench[some]).any(1)
         some, wrenches = some[news], wrenches[news]
         self._wrench[some] = wrenches
-        a.load(some, wrenches)
-        self._changed = np.zeros(0, dtype=int)
-        if len(self._loops):
-            self._loops.solve(self._wrench, some, closing)
-        elif len(some):
-            a.update(some[:0], p.ancestors(some))
+        self.articulation.load(some, wrenches)
+        return some
 
     def _result(self) -> ApproximateAcceleration:
         descent, a = self._descent, self.articulation
