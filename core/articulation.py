@@ -30,11 +30,12 @@ from .model import SUBSPACE, Model
 from .partition import Partition
 from .spatial import skew
 
-_SIX = np.eye(6)
+_FOUR, _SIX = np.eye(4), np.eye(6)
 CHUNK = 256
 """Nodes that are assembled at once: more do not fit the processor's cache."""
 ROUNDING = 1e-13
 """What rounding adds to a total acceleration, as a share of the terms it is summed from; part of every bound."""
+_SUM, _DOUBT = np.ones(25), np.full(25, ROUNDING)
 
 
 class Articulation:
@@ -58,6 +59,7 @@ class Articulation:
         self.shape = np.zeros((inner, 12 * p.arity, m + 12))
         self._blocks = self.shape.reshape(inner, p.arity, 2, 6, p.arity + 1, 6)
         self._blocks[:, 0, 0, :, -2] = self._blocks[np.arange(inner), p.tip_child, 1, :, -1] = _SIX
+        self._ones, self._identity, self._handles = np.ones(p.arity), np.eye(m), np.eye(m + 12)[m:]
         self.answer, self.start = np.zeros((inner, 2 * m, m + 12)), np.zeros((inner, 2 * m))
         self.squares = np.zeros((inner, m + 12, m))
         self.pose = np.broadcast_to(np.eye(4), (p.nodes + 1, 4, 4)).copy()
@@ -143,12 +145,12 @@ class Articulation:
         width = G.shape[2]
         pulled = self.pairs[child] @ G.reshape(k, p.arity, 1, 12, width)
         pulled = pulled.swapaxes(1, 2).reshape(k, 2, 12 * p.arity, width)
-        both = G.swapaxes(-1, -2)[:, None] @ pulled
+        both = np.ascontiguousarray(G.swapaxes(-1, -2))[:, None] @ pulled
         Y, Z = both[:, 0], both[:, 1]
         P, outer = Y[:, :m, :m], Y[:, :m, m:]
         scale = self.scale[joint].reshape(k, m, 1)
-        right = Y[:, :m].copy()
-        right[:, :, :m] = np.eye(m)
+        right = np.empty((k, m, width))
+        right[:, :, :m], right[:, :, m:] = self._identity, outer
         matrix = P * (scale * scale.swapaxes(-1, -2))
         matrix.reshape(k, m * m)[:, :: m + 1] += self.unit[joint].reshape(k, m)
         X = np.linalg.solve(matrix, scale * right)
@@ -157,10 +159,10 @@ class Articulation:
         V += right
         V *= self.unit_free[joint].reshape(k, m, 1)
         self.answer[row, :m], self.answer[row, m:] = X, V
-        R = np.zeros((k, width, width))
-        R[:, :m], R[:, m:, m:] = X, np.eye(12)
+        R = np.empty((k, width, width))
+        R[:, :m], R[:, m:] = X, self._handles
         weighed = self._weighed(joint, V)
-        H = R.swapaxes(-1, -2) @ (Z @ R) + weighed.swapaxes(-1, -2) @ weighed
+        H = np.ascontiguousarray(R.swapaxes(-1, -2)) @ (Z @ R) + weighed.swapaxes(-1, -2) @ weighed
         self.squares[row] = H[:, :, :m]
         made = np.empty((k, 2, 12, 12))
         made[:, 0] = Y[:, m:, m:] + X[:, :, m:].swapaxes(-1, -2) @ outer
@@ -179,7 +181,7 @@ class Articulation:
             self.pose[child[:, j + 1]] = pose
             tips[:, j + 1] = pose @ tips[:, j + 1]
         self.reach[nodes] = tips[at, p.tip_child[row]]
-        self.pose[p.nodes] = np.eye(4)
+        self.pose[p.nodes] = _FOUR
 
     def _weighed(self, joint: np.ndarray, motion: np.ndarray) -> np.ndarray:
         """Joint accelerations (k, m, columns) scaled so that their squares are what W makes of them."""
@@ -192,7 +194,7 @@ class Articulation:
         p = self.partition
         row = nodes - p.leaves
         m, child = 6 * (p.arity - 1), p.child[row]
-        linear, eta, G = self.linear[child], self.eta[child].sum(1), self.shape[row]
+        linear, eta, G = self.linear[child], self.eta[child] @ self._ones, self.shape[row]
         if self.active:
             Q = self.applied[p.joint[row]].reshape(len(row), m, 1)
             pushes = (G[:, :, :m] @ Q).reshape(*child.shape, 1, 12, 1)
@@ -204,7 +206,8 @@ class Articulation:
         beta, maps = along[:, :m, :1], self.answer[row]
         start = (maps[:, :, :m] @ beta)[:, :, 0]
         squares = (self.squares[row] @ beta)[:, :, 0]
-        eta += (beta[:, :, 0] * squares[:, :m]).sum(1) + (along[:, :m, 1] * start[:, :m]).sum(1)
+        eta += (beta.swapaxes(-1, -2) @ squares[:, :m, None])[:, 0, 0]
+        eta += (along[:, None, :m, 1] @ start[:, :m, None])[:, 0, 0]
         if self.active:
             start[:, :m] += Q[:, :, 0]
         self.start[row], self.eta[nodes] = start, eta
@@ -215,12 +218,12 @@ class Articulation:
     def total(self, nodes: np.ndarray, forces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Total accelerations (k,) of `nodes` (k,) under handle `forces` (k, 12) (eq. 8), at most as much too small as
         the second (k,) says, which is already added: rounding counts in the bound."""
-        terms = np.concatenate((
-            forces * ((self.pairs[nodes, 1] @ forces[:, :, None])[:, :, 0]), forces * self.linear[nodes, :, 1],
-            self.eta[nodes, None],
-        ), axis=1)  # fmt: skip
-        doubt = ROUNDING * np.abs(terms).sum(1)
-        return np.maximum(terms.sum(1), 0.0) + doubt, doubt
+        terms = np.empty((len(nodes), 25))
+        np.multiply(forces, (self.pairs[nodes, 1] @ forces[:, :, None])[:, :, 0], out=terms[:, :12])
+        np.multiply(forces, self.linear[nodes, :, 1], out=terms[:, 12:24])
+        terms[:, 24] = self.eta[nodes]
+        doubt = np.abs(terms) @ _DOUBT
+        return np.maximum(terms @ _SUM, 0.0) + doubt, doubt
 
     def world_poses(self, leaves: np.ndarray) -> np.ndarray:
         """World poses (k, 4, 4) of the links of `leaves` (k,): a product along their paths, O(log n) each."""

@@ -31,9 +31,10 @@ class Descent:
     """A partial back-substitution: the inner nodes `opened`, in order, the accelerations of their joints and the
     `frontier` of unopened inner nodes.
 
-    `joints`, `motion`: of each round the principal joints (k, arity - 1) and their accelerations (k, arity - 1, 6) along
-    the axes. `frontier` (f,), `forces` (f, 12) on its handles, `totals` (f,) its total accelerations, never too small.
-    `least` is what the whole linkage's total acceleration is at least, `largest` the largest square of a joint computed.
+    `joints`, `motion`: of each round the principal joints (k, arity - 1) and their accelerations along the axes (k,
+    arity - 1, 6). `frontier` (f,), `forces` (f, 12) on its handles, `totals` (f,) its total accelerations, never too
+    small. `least` is what the whole linkage's total acceleration is at least, `computed` the sum of the squares of the
+    computed joints' accelerations, `largest` the largest of them.
     """
 
     def __init__(self, articulation: Articulation) -> None:
@@ -97,7 +98,7 @@ class Descent:
         squares = (weighed * weighed).sum(-1)
         self.computed += float(squares.sum())
         self.largest = max(self.largest, float(squares.max()))
-        inner = (child >= p.leaves) & (child < p.nodes)
+        inner = p.opens[row]
         handles = a.shape[row] @ np.concatenate((answer[:, :m], forces), axis=1)[:, :, None]
         below, handles = child[inner], handles.reshape(k, p.arity, 12)[inner]
         kept = ~needed

@@ -52,8 +52,8 @@ class LoopForces:
         return result, gap
 
     def solve(self, wrench: np.ndarray, closing: float, update: Callable[[np.ndarray], None]) -> None:
-        """Finds the forces and pulls the links with them, besides their `wrench` (n, 6). `update` brings coefficients up
-        to date, also above what it is given. `closing` [1/s²] where σ² is less."""
+        """Finds the forces and pulls the links with them, besides their `wrench` (n, 6). `update` brings coefficients
+        up to date, those of the nodes that it is given too. `closing` [1/s²] where σ² is less."""
         a, loops = self.articulation, self.loops
         inside = self.leaves < self.partition.n
         body = self.leaves[inside]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .joint import Joint
@@ -9,7 +11,7 @@ from .linkage import Link, Linkage
 from .mechanisms import chain, frame_of, humanoid, rod
 
 BOND, ATOM = 0.15, 1.0
-"""Length of a molecule's bonds [m] and mass of its atoms [kg]: a bond is 0.15 nm in a world a billion times as large."""
+"""Length of a molecule's bonds [m] and mass of its atoms [kg]: 0.15 nm, a billion times as large."""
 TETRAHEDRAL = np.arccos(-1.0 / 3.0)
 """The angle between bonds [rad]."""
 
@@ -63,7 +65,7 @@ def _leg(linkage: Linkage, spine: Link, name: str, side: float, links: int, leng
             piece.position = np.array([0.0, 0.5 * length, 0.0])
             piece.rotation = frame_of(along=np.array([side, 0.0, 0.0]), hinge=np.array([0.0, 0.0, 1.0]))
         else:
-            bend = _about_x(-np.pi / 4) if index == 2 else np.eye(3)
+            bend = _about_x(-side * np.pi / 4) if index == 2 else np.eye(3)
             piece.position, piece.rotation = np.array([0.0, length, 0.0]), _about_y(np.pi / 2 * (-1) ** index) @ bend
         link = linkage.add(piece, link)
 
@@ -71,8 +73,8 @@ def _leg(linkage: Linkage, spine: Link, name: str, side: float, links: int, leng
 def molecule(joints: int = 50_000, seed: int = 0, *, branching: float = 0.03) -> Linkage:
     """A random molecule without rings: `joints` bonds that turn, between `joints` + 1 groups, the first of free base.
 
-    Bonds leave an atom at the tetrahedral angle, up to three besides the one that it hangs by; a new one grows where the
-    last one did, or with probability `branching` at any atom with a bond left. A group is an atom and the hydrogen
+    Bonds leave an atom at the tetrahedral angle, up to three besides the one that it hangs by; a new one grows at the
+    newest atom or, with probability `branching`, at any atom with a bond left. A group is an atom and the hydrogen
     around it: a ball of 1 kg and as far across as a bond is long.
     """
     rng = np.random.default_rng(seed)
@@ -80,9 +82,9 @@ def molecule(joints: int = 50_000, seed: int = 0, *, branching: float = 0.03) ->
     inertia = 0.4 * ATOM * (0.5 * BOND) ** 2 * np.eye(3)
 
     def atom(index: int, joint: Joint) -> Link:
-        return Link(
-            f"atom.{index}", joint, mass=ATOM, center_of_mass=np.array([0.0, BOND, 0.0]), inertia=inertia.copy()
-        )
+        # a joint turns about x, along which lies the bond that the atom hangs by; the first atom's points along y
+        center = np.array([0.0, BOND, 0.0]) if index == 0 else np.array([BOND, 0.0, 0.0])
+        return Link(f"atom.{index}", joint, mass=ATOM, center_of_mass=center, inertia=inertia.copy())
 
     atoms = [linkage.add(atom(0, Joint("free")))]
     left = [3]
@@ -92,11 +94,9 @@ def molecule(joints: int = 50_000, seed: int = 0, *, branching: float = 0.03) ->
         host = last
         if left[host] == 0 or rng.random() < branching:
             host = open_ones[int(rng.integers(len(open_ones)))]
-        # the joint turns about x, the bond: y and z turn about it with the bond's place around the atom
         around = 2.0 * np.pi * left[host] / 3.0
         bond = _about_y(around) @ np.array([np.sin(TETRAHEDRAL), -np.cos(TETRAHEDRAL), 0.0])
         piece = atom(index, Joint("hinge"))
-        piece.center_of_mass = np.array([BOND, 0.0, 0.0])
         piece.position = atoms[host].center_of_mass
         atoms.append(linkage.add(piece, atoms[host]))
         piece.rotation = _frame_along(_from_bond(host) @ bond, rng.uniform(0.0, 2.0 * np.pi))
@@ -152,8 +152,8 @@ def holes(links: int = 300, *, length: float = 0.02, count: int = 3) -> list[tup
 
 
 def snake(links: int = 500, *, length: float = 0.05) -> Linkage:
-    """The snake that the adaptive-contact paper winds around a bridge: `links` spherical joints and a free base, at rest
-    a helix of two turns around a beam along x of an eighth of its length."""
+    """The snake that the adaptive-contact paper winds around a bridge: `links` with a free base and spherical joints,
+    at rest a helix of two turns around a beam along x."""
     linkage = Linkage()
     reach = links * length
     radius = reach / (4.0 * np.pi) * 0.9
@@ -161,16 +161,17 @@ def snake(links: int = 500, *, length: float = 0.05) -> Linkage:
     t = np.linspace(0.0, 4.0 * np.pi, links + 1)
     points = np.column_stack([rise * t / (4.0 * np.pi), radius * np.cos(t), radius * np.sin(t)])
     link, frame = None, np.eye(3)
-    for index, along in enumerate(np.diff(points, axis=0)):
-        y = along / np.linalg.norm(along)
+    steps = np.diff(points, axis=0)
+    chord = float(np.linalg.norm(steps[0]))
+    for index, along in enumerate(steps):
+        y = along / chord
         x = np.cross(y, np.array([1.0, 0.0, 0.0]))
         turned = frame_of(along=y, hinge=x / np.linalg.norm(x))
-        piece = rod(
-            f"link.{index}", Joint("spherical" if link else "free"), length=length, mass=length, radius=0.2 * length
-        )
-        piece.position = np.array([0.0, np.linalg.norm(before), 0.0]) if link else points[0].copy()
+        joint = Joint("spherical" if link else "free")
+        piece = rod(f"link.{index}", joint, length=chord, mass=length, radius=0.2 * length)
+        piece.position = np.array([0.0, chord, 0.0]) if link else points[0].copy()
         piece.rotation = frame.T @ turned
-        link, frame, before = linkage.add(piece, link), turned, along
+        link, frame = linkage.add(piece, link), turned
     return linkage
 
 
@@ -182,12 +183,8 @@ def crowd(people: int = 200, *, spacing: float = 2.5) -> Linkage:
         links: dict[int, Link] = {}
         for link in humanoid().links():
             host = links.get(id(link.parent))
-            piece = Link(
-                f"{link.name}.{k}", link.joint, link.position, link.rotation, link.mass, link.center_of_mass, link.inertia,
-                link.shapes,
-            )  # fmt: skip
-            if host is None:
-                piece.position = link.position + spacing * np.array([k % side, k // side, 0.0])
+            place = link.position if host else link.position + spacing * np.array([k % side, k // side, 0.0])
+            piece = replace(link, name=f"{link.name}.{k}", position=place, parent=None, child=None, brother=None)
             links[id(link)] = linkage.add(piece, host)
     return linkage
 

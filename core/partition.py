@@ -95,6 +95,11 @@ class Partition:
         return result
 
     @cached_property
+    def opens(self) -> np.ndarray:
+        """Which children of the inner nodes are inner nodes, (inner, arity) bool."""
+        return (self.child >= self.leaves) & (self.child < self.nodes)
+
+    @cached_property
     def ancestry(self) -> np.ndarray:
         """The ancestors (nodes + 1, levels) of each node, from its parent upward, then `nodes`."""
         result = np.full((self.nodes + 1, self.levels), self.nodes, dtype=np.int32)

@@ -19,7 +19,7 @@ from .dynamics import GRAVITY
 from .error_queue import Descent, Measure
 from .joint import Coordinates
 from .loop_forces import LoopForces
-from .model import Model
+from .model import SUBSPACE, Model
 from .partition import ARITY, partition
 
 FRAMES = ("world", "link")
@@ -51,8 +51,8 @@ class QuasiStatics:
 
     `measure` of the error. `weights`: what joint accelerations are measured with, ones by default; (nv,) positive
     numbers, or for each link a symmetric positive definite matrix (d, d) of its d freedoms. `gravity` (3,) [m/s²],
-    `forces` (nv,) of the joints besides their springs. `loops`: None for those that hold from the start; their forces are
-    found exactly. `arity`: see partition.py; it changes the speed, and how many joints are computed together.
+    `forces` (nv,) of the joints besides their springs. `loops`: None for those that hold from the start; their forces
+    are found exactly. `arity`: see partition.py; it changes the speed, and how many joints are computed together.
     Raises ValueError for what cannot be used.
     """
 
@@ -140,7 +140,7 @@ class QuasiStatics:
         self._descent = None
 
     def step(self, threshold: float, h: float) -> ApproximateAcceleration:
-        """Solves and advances; projected loops that are open close by half of it at least, where computed joints can."""
+        """Solves and advances; loops close by half of what they are open, as far as computed joints can."""
         result = self.solve(threshold, closing=1.0 / (h * h) if h > 0 else 0.0)
         self.advance(result, h)
         return result
@@ -259,8 +259,6 @@ def _vector(name: str, values: np.ndarray, size: int) -> np.ndarray:
 
 def _factors(model: Model, weights: np.ndarray | Sequence[np.ndarray], joints: int) -> np.ndarray:
     """Factors C (joints + 1, 6, 6) of the weights W = Cᵀ C of the joints, along their axes."""
-    from .model import SUBSPACE
-
     factors = np.zeros((joints + 1, 6, 6))
     start = model.coordinates.v_start
     diagonal = isinstance(weights, np.ndarray) and weights.ndim == 1
