@@ -49,7 +49,7 @@ def millipede(legs: int = 1000, *, leg_links: int = 10, spine_per_pair: int = 6,
         else:
             piece.position, piece.rotation = np.array([0.0, length, 0.0]), _about_y(np.pi / 2 * (-1) ** index)
         spine = linkage.add(piece, spine)
-        if index % spine_per_pair == spine_per_pair // 2:
+        if index % spine_per_pair == spine_per_pair // 2 - 1:
             for side in (1.0, -1.0):
                 _leg(
                     linkage, spine, f"leg.{index // spine_per_pair}.{'L' if side > 0 else 'R'}", side, leg_links, length
@@ -65,7 +65,7 @@ def _leg(linkage: Linkage, spine: Link, name: str, side: float, links: int, leng
             piece.position = np.array([0.0, 0.5 * length, 0.0])
             piece.rotation = frame_of(along=np.array([side, 0.0, 0.0]), hinge=np.array([0.0, 0.0, 1.0]))
         else:
-            bend = _about_x(-side * np.pi / 4) if index == 2 else np.eye(3)
+            bend = _about_x(-np.pi / 4) if index == 1 else np.eye(3)
             piece.position, piece.rotation = np.array([0.0, length, 0.0]), _about_y(np.pi / 2 * (-1) ** index) @ bend
         link = linkage.add(piece, link)
 

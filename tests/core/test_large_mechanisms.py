@@ -87,7 +87,7 @@ def test_a_millipede_has_legs_on_both_sides_in_equal_distances():
     first = [i for i, name in enumerate(model.names) if name.startswith("leg") and name.endswith(".0")]
     place = points(model)
     assert len(first) == 8
-    assert place[first, 0] == pytest.approx(np.repeat(0.35 + 0.6 * np.arange(4), 2), abs=1e-12)
+    assert place[first, 0] == pytest.approx(np.repeat(0.25 + 0.6 * np.arange(4), 2), abs=1e-12)
     feet = [i for i, name in enumerate(model.names) if name.startswith("leg") and name.endswith(".9")]
     assert sorted(np.sign(place[feet, 1])) == [-1] * 4 + [1] * 4
     assert (place[feet, 2] < -0.4).all()
