@@ -145,6 +145,13 @@ class QuasiStatics:
         self.advance(result, h)
         return result
 
+    def place(self, q: np.ndarray) -> None:
+        """Puts all joints at coordinates `q` (nq,); the next solution brings everything up to date."""
+        self.q = _vector("q", q, self.model.nq).copy()
+        self._place(np.arange(self.model.n))
+        self._moved = np.arange(self.model.n)
+        self._descent = None
+
     def world_poses(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> np.ndarray:
         """World poses (k, 4, 4) of `links` (k), by names or numbers: O(log n) each."""
         self._poses()
