@@ -23,6 +23,8 @@ The world is a leaf with Φ = 0 that accelerates against gravity: then gravity b
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from .joint import FREEDOMS
@@ -31,8 +33,8 @@ from .partition import Partition
 from .spatial import skew
 
 _FOUR, _SIX = np.eye(4), np.eye(6)
-CHUNK = 256
-"""Nodes that are assembled at once: more do not fit the processor's cache."""
+BATCH, CHUNK = 1024, 256
+"""Up to so many nodes are brought up to date as one batch; of more, so many at once: more do not fit the cache."""
 ROUNDING = 1e-13
 """What rounding adds to a total acceleration, as a share of the terms it is summed from; part of every bound."""
 _SUM, _DOUBT = np.ones(25), np.full(25, ROUNDING)
@@ -59,7 +61,7 @@ class Articulation:
         self.shape = np.zeros((inner, 12 * p.arity, m + 12))
         self._blocks = self.shape.reshape(inner, p.arity, 2, 6, p.arity + 1, 6)
         self._blocks[:, 0, 0, :, -2] = self._blocks[np.arange(inner), p.tip_child, 1, :, -1] = _SIX
-        self._ones, self._identity, self._handles = np.ones(p.arity), np.eye(m), np.eye(m + 12)[m:]
+        self.ones = np.ones(p.arity)
         self.answer, self.start = np.zeros((inner, 2 * m, m + 12)), np.zeros((inner, 2 * m))
         self.squares = np.zeros((inner, m + 12, m))
         self.pose = np.broadcast_to(np.eye(4), (p.nodes + 1, 4, 4)).copy()
@@ -123,97 +125,53 @@ class Articulation:
 
     def move(self, moved: np.ndarray) -> None:
         """Brings the poses of and within the inner nodes `moved` up to date, as `update` does their coefficients."""
-        for nodes in self.partition.by_level(moved):
-            self._poses(nodes)
+        p = self.partition
+        row = moved - p.leaves
+        child, carrier, tip = p.child[row], p.carrier[row], p.tip_child[row]
+        steps, at = self.joint_pose[p.joint[row]], np.arange(len(row))
+        for s in self._slices(moved):
+            tips, k = self.reach[child[s]], at[: s.stop - s.start]
+            for j in range(p.arity - 1):
+                pose = (tips[k, carrier[s, j]] if j else tips[:, 0]) @ steps[s, j]
+                steps[s, j] = pose
+                tips[:, j + 1] = pose @ tips[:, j + 1]
+            self.reach[moved[s]] = tips[k, tip[s]]
+        self.pose[child[:, 1:]] = steps
+        self.pose[p.nodes] = self.reach[p.nodes] = _FOUR
+
+    def _slices(self, nodes: np.ndarray) -> list[slice]:
+        """The levels of ascending inner `nodes` from the leaves up, without those that have none."""
+        cuts = np.searchsorted(nodes, self.partition.starts[1:]).tolist()
+        return [slice(a, b) for a, b in pairwise(cuts) if b > a]
 
     def update(self, moved: np.ndarray, loaded: np.ndarray) -> None:
         """Brings up to date all coefficients of the inner nodes `moved`, and b, p and η of the inner nodes `loaded`,
         whose joints or children have changed. Both are ascending and closed upward; what is moved is loaded too."""
-        p = self.partition
-        cuts, also = (np.searchsorted(some, p.starts[1:]).tolist() for some in (loaded, moved))
-        for level in range(p.levels):
-            for i in range(also[level], also[level + 1], CHUNK):
-                self._assemble(moved[i : min(i + CHUNK, also[level + 1])])
-            for i in range(cuts[level], cuts[level + 1], CHUNK):
-                self._bias(loaded[i : min(i + CHUNK, cuts[level + 1])])
+        only = np.setdiff1d(loaded, moved, assume_unique=True) if len(loaded) > len(moved) else loaded[:0]
+        if len(loaded) <= BATCH:
+            full, light = _Batch(self, moved, True), _Batch(self, only, False)
+            parts = [(moved[s.start], full, s) for s in self._slices(moved)]
+            parts += [(only[s.start], light, s) for s in self._slices(only)]
+            for _, batch, s in sorted(parts, key=lambda part: part[0]):
+                batch.run(s)
+            full.keep()
+            light.keep()
+            return
+        cuts, also = (np.searchsorted(some, self.partition.starts[1:]).tolist() for some in (only, moved))
+        for level in range(self.partition.levels):
+            for nodes, edges, full in ((moved, also, True), (only, cuts, False)):
+                for i in range(edges[level], edges[level + 1], CHUNK):
+                    some = nodes[i : min(i + CHUNK, edges[level + 1])]
+                    batch = _Batch(self, some, full)
+                    batch.run(slice(0, len(some)))
+                    batch.keep()
 
-    def _assemble(self, nodes: np.ndarray) -> None:
-        p = self.partition
-        row = nodes - p.leaves
-        k, m = len(row), 6 * (p.arity - 1)
-        child, joint, G = p.child[row], p.joint[row], self.shape[row]
-        width = G.shape[2]
-        pulled = self.pairs[child] @ G.reshape(k, p.arity, 1, 12, width)
-        pulled = pulled.swapaxes(1, 2).reshape(k, 2, 12 * p.arity, width)
-        both = np.ascontiguousarray(G.swapaxes(-1, -2))[:, None] @ pulled
-        Y, Z = both[:, 0], both[:, 1]
-        P, outer = Y[:, :m, :m], Y[:, :m, m:]
-        scale = self.scale[joint].reshape(k, m, 1)
-        right = np.empty((k, m, width))
-        right[:, :, :m], right[:, :, m:] = self._identity, outer
-        matrix = P * (scale * scale.swapaxes(-1, -2))
-        matrix.reshape(k, m * m)[:, :: m + 1] += self.unit[joint].reshape(k, m)
-        X = np.linalg.solve(matrix, scale * right)
-        X *= -scale
-        V = P @ X
-        V += right
-        V *= self.unit_free[joint].reshape(k, m, 1)
-        self.answer[row, :m], self.answer[row, m:] = X, V
-        R = np.empty((k, width, width))
-        R[:, :m], R[:, m:] = X, self._handles
-        weighed = self._weighed(joint, V)
-        H = np.ascontiguousarray(R.swapaxes(-1, -2)) @ (Z @ R) + weighed.swapaxes(-1, -2) @ weighed
-        self.squares[row] = H[:, :, :m]
-        made = np.empty((k, 2, 12, 12))
-        made[:, 0] = Y[:, m:, m:] + X[:, :, m:].swapaxes(-1, -2) @ outer
-        made[:, 1] = H[:, m:, m:]
-        made += made.swapaxes(-1, -2)
-        made *= 0.5
-        self.pairs[nodes] = made
-
-    def _poses(self, nodes: np.ndarray) -> None:
-        p = self.partition
-        row, at = nodes - p.leaves, np.arange(len(nodes))
-        child = p.child[row]
-        tips, step, carrier = self.reach[child], self.joint_pose[p.joint[row]], p.carrier[row]
-        for j in range(p.arity - 1):
-            pose = (tips[at, carrier[:, j]] if j else tips[:, 0]) @ step[:, j]
-            self.pose[child[:, j + 1]] = pose
-            tips[:, j + 1] = pose @ tips[:, j + 1]
-        self.reach[nodes] = tips[at, p.tip_child[row]]
-        self.pose[p.nodes] = _FOUR
-
-    def _weighed(self, joint: np.ndarray, motion: np.ndarray) -> np.ndarray:
+    def weighed(self, joint: np.ndarray, motion: np.ndarray) -> np.ndarray:
         """Joint accelerations (k, m, columns) scaled so that their squares are what W makes of them."""
         if self.factor is None:
             return motion
         k, m, columns = motion.shape
         return (self.factor[joint] @ motion.reshape(k, -1, 6, columns)).reshape(k, m, columns)
-
-    def _bias(self, nodes: np.ndarray) -> None:
-        p = self.partition
-        row = nodes - p.leaves
-        m, child = 6 * (p.arity - 1), p.child[row]
-        linear, eta, G = self.linear[child], self.eta[child] @ self._ones, self.shape[row]
-        if self.active:
-            Q = self.applied[p.joint[row]].reshape(len(row), m, 1)
-            pushes = (G[:, :, :m] @ Q).reshape(*child.shape, 1, 12, 1)
-            answers = (self.pairs[child] @ pushes)[..., 0]
-            pushes = pushes[:, :, 0, :, 0]
-            eta += (pushes * (answers[:, :, 1] + linear[..., 1])).sum((1, 2))
-            linear += np.stack((answers[:, :, 0], 2.0 * answers[:, :, 1]), axis=-1)
-        along = G.swapaxes(-1, -2) @ linear.reshape(len(row), -1, 2)
-        beta, maps = along[:, :m, :1], self.answer[row]
-        start = (maps[:, :, :m] @ beta)[:, :, 0]
-        squares = (self.squares[row] @ beta)[:, :, 0]
-        eta += (beta.swapaxes(-1, -2) @ squares[:, :m, None])[:, 0, 0]
-        eta += (along[:, None, :m, 1] @ start[:, :m, None])[:, 0, 0]
-        if self.active:
-            start[:, :m] += Q[:, :, 0]
-        self.start[row], self.eta[nodes] = start, eta
-        ends = along[:, m:] + maps[:, :m, m:].swapaxes(-1, -2) @ along[:, :m]
-        ends[:, :, 1] += 2.0 * squares[:, m:]
-        self.linear[nodes] = ends
 
     def total(self, nodes: np.ndarray, forces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Total accelerations (k,) of `nodes` (k,) under handle `forces` (k, 12) (eq. 8), at most as much too small as
@@ -228,8 +186,98 @@ class Articulation:
     def world_poses(self, leaves: np.ndarray) -> np.ndarray:
         """World poses (k, 4, 4) of the links of `leaves` (k,): a product along their paths, O(log n) each."""
         poses = self.pose[leaves]
-        for above in self.partition.ancestry[leaves].T:
-            if (above == self.partition.nodes).all():
-                break
-            poses = self.pose[above] @ poses
+        above = self.partition.ancestry[leaves].T
+        for nodes in above[: int((above < self.partition.nodes).any(1).sum())]:
+            poses = self.pose[nodes] @ poses
         return poses
+
+
+class _Batch:
+    """Inner nodes of several levels that are brought up to date together: what does not depend on the levels below is
+    gathered, and what the levels above do not need is written, for all of them at once. `full`: Φ, Ψ and the maps too,
+    else b, p and η alone."""
+
+    def __init__(self, articulation: Articulation, nodes: np.ndarray, full: bool) -> None:
+        self.articulation, self.nodes, self.full = articulation, nodes, full
+        a, p = articulation, articulation.partition
+        self.row = row = nodes - p.leaves
+        k, self.m = len(row), 6 * (p.arity - 1)
+        m, width = self.m, self.m + 12
+        self.child, self.joint = p.child[row], p.joint[row]
+        self.G = a.shape[row]
+        self.across = np.ascontiguousarray(self.G.swapaxes(-1, -2))
+        self.start = np.empty((k, 2 * m))
+        if a.active:
+            self.Q = a.applied[self.joint].reshape(k, m, 1)
+        if not full:
+            self.answer, self.squares = a.answer[row], a.squares[row]
+            return
+        self.answer, self.squares = np.empty((k, 2 * m, width)), np.empty((k, width, m))
+        scale = a.scale[self.joint].reshape(k, m, 1)
+        self.scale, self.scales = scale, scale * scale.swapaxes(-1, -2)
+        self.unit, self.free = a.unit[self.joint].reshape(k, m), a.unit_free[self.joint].reshape(k, m, 1)
+        self.right, self.R = np.empty((k, m, width)), np.empty((k, width, width))
+        self.right[:, :, :m], self.R[:, m:] = np.eye(m), np.eye(width)[m:]
+
+    def run(self, s: slice) -> None:
+        """Brings those `s` of one level up to date."""
+        if self.full:
+            self._assemble(s)
+        self._bias(s)
+
+    def keep(self) -> None:
+        a = self.articulation
+        a.start[self.row] = self.start
+        if self.full:
+            a.answer[self.row], a.squares[self.row] = self.answer, self.squares
+
+    def _assemble(self, s: slice) -> None:
+        a, m = self.articulation, self.m
+        G, scale, right, R = self.G[s], self.scale[s], self.right[s], self.R[s]
+        k, rows, width = G.shape
+        pulled = a.pairs[self.child[s]] @ G.reshape(k, -1, 1, 12, width)
+        both = self.across[s, None] @ pulled.swapaxes(1, 2).reshape(k, 2, rows, width)
+        Y, Z = both[:, 0], both[:, 1]
+        P, outer = Y[:, :m, :m], Y[:, :m, m:]
+        right[:, :, m:] = outer
+        matrix = P * self.scales[s]
+        matrix.reshape(k, m * m)[:, :: m + 1] += self.unit[s]
+        X, V = self.answer[s, :m], self.answer[s, m:]
+        np.multiply(np.linalg.solve(matrix, scale * right), -scale, out=X)
+        np.add(P @ X, right, out=V)
+        V *= self.free[s]
+        R[:, :m] = X
+        weighed = a.weighed(self.joint[s], V)
+        H = R.swapaxes(-1, -2) @ (Z @ R)
+        H += weighed.swapaxes(-1, -2) @ weighed
+        self.squares[s] = H[:, :, :m]
+        made = np.empty((k, 2, 12, 12))
+        np.add(Y[:, m:, m:], X[:, :, m:].swapaxes(-1, -2) @ outer, out=made[:, 0])
+        made[:, 1] = H[:, m:, m:]
+        made = made + made.swapaxes(-1, -2)
+        made *= 0.5
+        a.pairs[self.nodes[s]] = made
+
+    def _bias(self, s: slice) -> None:
+        a, m, child = self.articulation, self.m, self.child[s]
+        linear, eta = a.linear[child], a.eta[child] @ a.ones
+        if a.active:
+            pushes = (self.G[s, :, :m] @ self.Q[s]).reshape(*child.shape, 1, 12, 1)
+            answers = (a.pairs[child] @ pushes)[..., 0]
+            pushes = pushes[:, :, 0, :, 0]
+            eta += (pushes * (answers[:, :, 1] + linear[..., 1])).sum((1, 2))
+            linear += np.stack((answers[:, :, 0], 2.0 * answers[:, :, 1]), axis=-1)
+        along = self.across[s] @ linear.reshape(len(child), -1, 2)
+        beta, maps = along[:, :m, :1], self.answer[s]
+        start, squares = maps[:, :, :m] @ beta, self.squares[s] @ beta
+        eta += (beta.swapaxes(-1, -2) @ squares[:, :m])[:, 0, 0]
+        eta += (along[:, None, :m, 1] @ start[:, :m])[:, 0, 0]
+        if a.active:
+            start[:, :m] += self.Q[s]
+        self.start[s], a.eta[self.nodes[s]] = start[:, :, 0], eta
+        ends = maps[:, :m, m:].swapaxes(-1, -2) @ along[:, :m]
+        ends += along[:, m:]
+        squares = squares[:, m:, 0]
+        ends[:, :, 1] += squares
+        ends[:, :, 1] += squares
+        a.linear[self.nodes[s]] = ends

@@ -18,7 +18,7 @@ import numpy as np
 
 from .assembly import heavy_children
 
-ARITY = 4
+ARITY = 3
 """Children of a node."""
 PENDANTS = 3
 """Pendants of a leaf; links with more are cut into parts."""

@@ -5,6 +5,7 @@ python3 scripts/bench.py chain --links 1000 --peers --json
 python3 scripts/bench.py blender --json
 python3 scripts/bench.py n-four-bar --n 40 --json
 python3 scripts/bench.py ragdoll-pile --peers --json
+python3 scripts/bench.py quasi-statics --model molecule --forces 1 --eps 2^-19 --json
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from pathlib import Path
 import environment
 from environment import ROOT, PreparationError
 
-LIMIT, CHAIN_LIMIT, PEER_LIMIT = 280, 140, 35
-"""Seconds for a whole case; for our chain and for each peer's: a case ends within five minutes."""
+LIMIT, CHAIN_LIMIT, PEER_LIMIT, PLOT_LIMIT = 280, 140, 35, 900
+"""Seconds for a whole case; for our chain and for each peer's: a case ends within five minutes. Plots take longer."""
 
 
 class MeasurementError(RuntimeError):
@@ -92,10 +93,31 @@ def ragdoll_pile(options: argparse.Namespace) -> dict:
     return metrics
 
 
+def quasi_statics(options: argparse.Namespace) -> dict:
+    module = "scripts.cases.quasi_statics"
+    if options.plot:
+        return measure_ours(module, "plot", limit=PLOT_LIMIT, using=("matplotlib>=3.8",))
+    exponent = "0" if options.eps is None else f"{options.eps:g}"
+    return measure_ours(module, options.model, str(options.forces), exponent, str(options.steps))
+
+
+def exponent(text: str) -> float:
+    """k of a threshold 2^-k."""
+    if not text.startswith("2^-"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no threshold; write 2^-K, for example 2^-19")
+    try:
+        value = float(text[3:])
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is no threshold; write 2^-K with a number K from 0 to 100")
+    return value
+
+
 CONTACTS = ("impacts", "stacks", "tunnel", "humanoid-contact")
 LOOPS = ("n-four-bar", "andrews", "bricard", "high-bar", "swing", "humanoid-loops")
 CASES = {"humanoid": humanoid, "chain": chain, "blender": blender, "four-bar": four_bar} | dict.fromkeys(LOOPS, loops)
-CASES |= dict.fromkeys(CONTACTS, contacts) | {"ragdoll-pile": ragdoll_pile}
+CASES |= dict.fromkeys(CONTACTS, contacts) | {"ragdoll-pile": ragdoll_pile, "quasi-statics": quasi_statics}
 
 
 def main() -> int:
@@ -104,14 +126,24 @@ def main() -> int:
     parser.add_argument("--links", type=int, default=1000, help="length of the chain (default 1000)")
     parser.add_argument("--n", type=int, default=2, help="number of four-bars (default 2)")
     parser.add_argument("--peers", action="store_true", help="measure MuJoCo, Drake, Pinocchio and PyBullet too")
+    parser.add_argument("--model", choices=("molecule", "millipede", "bicycle"), default="molecule")
+    parser.add_argument("--forces", type=int, default=1, help="links that are pulled (default 1)")
+    parser.add_argument("--eps", type=exponent, metavar="2^-K", help="error threshold; default: a table over several")
+    parser.add_argument("--steps", type=int, default=0, help="steps of quasi-statics; default: as many as 4 min allow")
+    parser.add_argument("--plot", action="store_true", help="draw the figures of quasi-statics into docs instead")
     parser.add_argument("--json", action="store_true", help="no table, only the JSON object at the end")
     options = parser.parse_args()
     if options.links < 1:
         parser.error(f"--links is {options.links}; give a whole number of at least 1")
     if options.n < 1:
         parser.error(f"--n is {options.n}; give a whole number of at least 1")
+    if options.forces < 1 or options.steps < 0:
+        parser.error(f"--forces is {options.forces} and --steps {options.steps}; give at least 1 and 0")
     params = {"links": options.links, "peers": options.peers} if options.case == "chain" else {}
     params |= {"n": options.n} if options.case == "n-four-bar" else {}
+    if options.case == "quasi-statics":
+        eps = None if options.eps is None else f"2^-{options.eps:g}"
+        params |= {"model": options.model, "forces": options.forces, "eps": eps, "plot": options.plot}
     try:
         metrics = CASES[options.case](options)
     except (PreparationError, MeasurementError) as problem:
@@ -119,7 +151,8 @@ def main() -> int:
         return 1
     if not options.json:
         for name, value in metrics.items():
-            print(f"{name:<28} {value if value is None or isinstance(value, str) else format(value, '.4g')}")
+            number = isinstance(value, int | float)
+            print(f"{name:<28} {format(value, '.4g') if number else value}")
     machine = {"system": platform.system(), "machine": platform.machine(), "cores": os.cpu_count(), "cpu": processor()}
     print(json.dumps({"case": options.case, "params": params, "metrics": metrics, "machine": machine}))
     return 0
