@@ -7,14 +7,14 @@ needs no update, and a joint needs one transform between the two links it joins 
 
 A node of K children is assembled at once. With F the forces across its K - 1 joints, each along the joint's own axes,
 the children's handle forces are h = G [F; f], so that by virtual work Y = Gᵀ Φ G and Gᵀ b are the compliance and the
-bias of the joints and of the node's handles together; likewise Z = Gᵀ Ψ G and Gᵀ p = (z, z_f). The joints' condition
+bias of the joints and of the node's handles together; likewise (z, z_f) = Gᵀ p. The joints' condition
 (`dynamics._Tree`: B holds their axes, free ones scaled by the root of their armature, E is one on those)
 
     (B P B + E) x = -B (Y_Ff f + β),   F = B x,   P = Y_FF,   (β, β_f) = Gᵀ b
 
-makes F = X (β; f) and q̈ = V (β; f); with X = (-K, T) and R = (X; (0, 1)) the node's coefficients are blocks of
+makes F = X (β; f) and q̈ = V (β; f); with X = (-K, T) and h = R (β; f) the node's coefficients are blocks of
 
-    Φ' = Y_ff + Tᵀ Y_Ff,   b' = β_f + Tᵀ β,   H = Rᵀ Z R + Vᵀ W V,   Ψ' = H_ff,   p' = z_f + Tᵀ z + 2 H_fβ β,
+    Φ' = Y_ff + Tᵀ Y_Ff,   b' = β_f + Tᵀ β,   H = Rᵀ Ψ R + Vᵀ W V,   Ψ' = H_ff,   p' = z_f + Tᵀ z + 2 H_fβ β,
     η' = Σ η + βᵀ H_ββ β - zᵀ K β
 
 Joint forces Q are taken into the children's b, p and η first, as the forces G_F Q on their handles.
@@ -216,8 +216,8 @@ class _Batch:
         scale = a.scale[self.joint].reshape(k, m, 1)
         self.scale, self.scales = scale, scale * scale.swapaxes(-1, -2)
         self.unit, self.free = a.unit[self.joint].reshape(k, m), a.unit_free[self.joint].reshape(k, m, 1)
-        self.right, self.R = np.empty((k, m, width)), np.empty((k, width, width))
-        self.right[:, :, :m], self.R[:, m:] = np.eye(m), np.eye(width)[m:]
+        self.right = np.empty((k, m, width))
+        self.right[:, :, :m] = np.eye(m)
 
     def run(self, s: slice) -> None:
         """Brings those `s` of one level up to date."""
@@ -233,11 +233,10 @@ class _Batch:
 
     def _assemble(self, s: slice) -> None:
         a, m = self.articulation, self.m
-        G, scale, right, R = self.G[s], self.scale[s], self.right[s], self.R[s]
+        G, scale, right = self.G[s], self.scale[s], self.right[s]
         k, rows, width = G.shape
-        pulled = a.pairs[self.child[s]] @ G.reshape(k, -1, 1, 12, width)
-        both = self.across[s, None] @ pulled.swapaxes(1, 2).reshape(k, 2, rows, width)
-        Y, Z = both[:, 0], both[:, 1]
+        pairs = a.pairs[self.child[s]]
+        Y = self.across[s] @ (pairs[:, :, 0] @ G.reshape(k, -1, 12, width)).reshape(k, rows, width)
         P, outer = Y[:, :m, :m], Y[:, :m, m:]
         right[:, :, m:] = outer
         matrix = P * self.scales[s]
@@ -246,9 +245,10 @@ class _Batch:
         np.multiply(np.linalg.solve(matrix, scale * right), -scale, out=X)
         np.add(P @ X, right, out=V)
         V *= self.free[s]
-        R[:, :m] = X
+        handles = G[:, :, :m] @ X
+        handles[:, :, m:] += G[:, :, m:]
         weighed = a.weighed(self.joint[s], V)
-        H = R.swapaxes(-1, -2) @ (Z @ R)
+        H = handles.swapaxes(-1, -2) @ (pairs[:, :, 1] @ handles.reshape(k, -1, 12, width)).reshape(k, rows, width)
         H += weighed.swapaxes(-1, -2) @ weighed
         self.squares[s] = H[:, :, :m]
         made = np.empty((k, 2, 12, 12))

@@ -88,7 +88,8 @@ def test_the_depth_grows_with_the_logarithm_of_the_size(name):
     for n in (1000, 16000):
         binary, merged = partition(forest(name, n), 2), partition(forest(name, n))
         assert binary.levels <= 2.2 * np.log2(n)
-        assert merged.levels <= 0.55 * binary.levels + 1
+        assert merged.levels <= 0.95 * binary.levels + 1
+        assert partition(forest(name, n), 4).levels <= 0.55 * binary.levels + 1
         assert merged.leaves <= (n + 1) * (1 + 1 / PENDANTS) + 1
 
 
