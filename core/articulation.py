@@ -113,7 +113,7 @@ class Articulation:
             other = which[~self.universal[joints[which]]]
             first = turn[universal, 0, :3]
             axes[universal, :3, 0] = first
-            axes[universal, :3, 1] = np.cross([0.0, 0.0, 1.0], first)
+            axes[universal, :3, 1] = skew(first) @ [0.0, 0.0, -1.0]
             axes[other, 3:, 3:] = turn[other, :3, :3].swapaxes(-1, -2)
         row, column = self.partition.owner[joints] - self.partition.leaves, self._column[joints]
         self._blocks[row, column + 1, 0, :, column] = axes

@@ -30,7 +30,8 @@ class ApproximateAcceleration:
     """Joint accelerations of which some are set to zero.
 
     `links` (k,): whose joints are computed; `freedoms` (f,) and `values` (f,) [rad/s² or m/s²]: those of their
-    accelerations. `error`: a bound on the error in the measure asked for. `nv`: all freedoms.
+    accelerations. `error`: a bound on the error in the measure asked for. `nv`: all freedoms. `nodes` (o,): the nodes
+    of the partition whose principal joints these are, ascending; they are closed upward.
     """
 
     links: np.ndarray
@@ -38,6 +39,7 @@ class ApproximateAcceleration:
     values: np.ndarray
     error: float
     nv: int
+    nodes: np.ndarray
 
     def dense(self) -> np.ndarray:
         """All joint accelerations (nv,), zero where not computed."""
@@ -136,7 +138,7 @@ class QuasiStatics:
         rows = _ranges(self.model.coordinates.q_start, result.links)
         self.q[rows] = subset.integrate(self.q[rows], result.values, 0.5 * h * h)
         self._place(result.links, subset)
-        self._moved = np.union1d(self._moved, result.links) if len(self._moved) else result.links
+        self._moved = np.union1d(self._moved, result.nodes) if len(self._moved) else result.nodes
         self._descent = None
 
     def step(self, threshold: float, h: float) -> ApproximateAcceleration:
@@ -149,7 +151,7 @@ class QuasiStatics:
         """Puts all joints at coordinates `q` (nq,); the next solution brings everything up to date."""
         self.q = _vector("q", q, self.model.nq).copy()
         self._place(np.arange(self.model.n))
-        self._moved = np.arange(self.model.n)
+        self._moved = np.arange(self.partition.leaves, self.partition.nodes)
         self._descent = None
 
     def world_poses(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> np.ndarray:
@@ -199,8 +201,8 @@ class QuasiStatics:
         if len(self._driven):
             self._place(self._driven)
         moved, pulled = self._poses(), self._turned()
-        loaded = self._with_ancestors(p.owner[self._driven], pulled)
-        loaded = np.union1d(loaded, moved) if len(loaded) else moved
+        loaded = p.ancestors(np.concatenate((p.owner[self._driven], pulled)))
+        loaded = np.union1d(np.concatenate((loaded, p.owner[self._driven])), moved)
         self._stale, self._driven = moved[:0], moved[:0]
         if len(self._loops):
             self._loops.solve(self._wrench, closing, lambda above: a.update(moved, np.union1d(loaded, above)))
@@ -208,18 +210,12 @@ class QuasiStatics:
             a.update(moved, loaded)
 
     def _poses(self) -> np.ndarray:
-        """The nodes whose joints have moved since the last solution, and their ancestors; their poses are brought up to
-        date."""
-        owners = np.unique(self.partition.owner[self._moved])
-        moved = self._with_ancestors(owners, owners[:0])
-        self.articulation.move(moved)
-        self._moved = owners[:0]
-        self._stale = np.union1d(self._stale, moved) if len(self._stale) else moved
+        """The nodes that have moved since the last solution; their poses are brought up to date."""
+        moved, self._moved = self._moved, self._moved[:0]
+        if len(moved):
+            self.articulation.move(moved)
+            self._stale = np.union1d(self._stale, moved) if len(self._stale) else moved
         return self._stale
-
-    def _with_ancestors(self, nodes: np.ndarray, leaves: np.ndarray) -> np.ndarray:
-        above = self.partition.ancestors(np.concatenate((nodes, leaves)))
-        return np.union1d(above, nodes) if len(nodes) else above
 
     def _turned(self) -> np.ndarray:
         """The leaves on which the wrenches, seen from the links, are not what they were; they are pulled anew."""
@@ -240,13 +236,17 @@ class QuasiStatics:
         descent, a = self._descent, self.articulation
         none = np.zeros(0, dtype=int)
         joints = np.concatenate([none, *(x.ravel() for x in descent.joints)])
-        motion = np.concatenate([np.zeros((0, 6)), *(x.reshape(-1, 6) for x in descent.motion)])
-        real = np.flatnonzero(joints < self.model.n)
-        real = real[np.argsort(joints[real])]
-        joints, motion = joints[real], motion[real]
+        order = np.argsort(joints)[: np.count_nonzero(joints < self.model.n)]
+        motion = np.concatenate([np.zeros((0, 6)), *(x.reshape(-1, 6) for x in descent.motion)])[order]
+        joints = joints[order]
         index, axis = np.nonzero(a.free[joints])
         return ApproximateAcceleration(
-            joints, a.velocity[joints][index, axis], motion[index, axis], descent.error(self.measure), self.model.nv
+            joints,
+            a.velocity[joints][index, axis],
+            motion[index, axis],
+            descent.error(self.measure),
+            self.model.nv,
+            np.sort(np.concatenate([none, *descent.opened])),
         )
 
 
