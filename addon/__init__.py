@@ -2,9 +2,9 @@
 
 import bpy
 
-from . import command, connection_list, operators, overlay, panel, properties
+from . import command, connection_list, operators, overlay, panel, preflight_list, properties
 
-CLASSES = (*properties.CLASSES, *operators.CLASSES, *panel.CLASSES, *connection_list.CLASSES)
+CLASSES = (*properties.CLASSES, *operators.CLASSES, *panel.CLASSES, *preflight_list.CLASSES, *connection_list.CLASSES)
 
 _commands: list = []
 """Handles of the registered command lines, for unregistering."""

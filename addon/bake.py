@@ -97,6 +97,11 @@ def _tracks(character: Character) -> dict[int, Track]:
     return tracks
 
 
+def written_bones(character: Character) -> set[str]:
+    """The names of the bones that get keys."""
+    return {character.rig.names[bone] for bone in _tracks(character)}
+
+
 def _bone_poses(character: Character, source: Source, poses: np.ndarray) -> np.ndarray:
     """Poses (F, bones, 4, 4) of the linked bones in the armature's space, without scale."""
     worlds = np.array([source.at(source.start + i)[1] for i in range(len(poses))])

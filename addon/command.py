@@ -14,8 +14,8 @@ import bpy
 
 from . import connection, operators
 from .intake import open_input
+from .problem import ConversionError, Problem
 from .report import Report
-from .rig import ConversionError, RigWarning
 from .take import take
 
 BAD_INPUT, NOT_OK = 2, 1
@@ -38,7 +38,7 @@ def run_in_blender(arguments: list[str]) -> int:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     _add_options(commands.add_parser("bake", help="simulate an armature of the open file and bake it"))
 
-    def opened(_: argparse.Namespace) -> list[RigWarning]:
+    def opened(_: argparse.Namespace) -> list[Problem]:
         if not bpy.data.filepath:
             raise ConversionError("no file is open; give one: blender -b FILE --command armature_dynamics bake")
         return []
@@ -92,7 +92,7 @@ def _answered(work: Callable[[], Report]) -> int:
     return 0 if report.ok else NOT_OK
 
 
-def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace], list[RigWarning]]) -> Report:
+def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace], list[Problem]]) -> Report:
     for path in (options.out, options.report):
         if path:
             _check_writable(path)

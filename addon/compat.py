@@ -65,6 +65,12 @@ def _holder(action, identifier: str):
     return strips[0].channelbag(slot) if strips else None
 
 
+def select_bone(pose_bone, on: bool) -> None:
+    """Selects a bone, or deselects it."""
+    holder = pose_bone if hasattr(pose_bone, "select") else pose_bone.bone
+    holder.select = on
+
+
 def import_fbx(path: str) -> None:
     """Imports an FBX file: by Blender's own importer where it has one."""
     if bpy.app.version >= (4, 5, 0):

@@ -12,7 +12,8 @@ import numpy as np
 
 from ..core import Closure
 from .cast import Cast, unused
-from .rig import ConversionError, RigWarning, is_hidden
+from .problem import ConversionError, Problem
+from .rig import is_hidden
 from .switch import Switch, enabled_curve, read_switch
 
 KINDS = {"FIXED": "fixed", "HINGE": "hinge", "SLIDER": "prismatic", "UNIVERSAL": "universal", "BALL": "spherical"}
@@ -153,7 +154,7 @@ def _refuse(connection, what: str, remedy: str) -> NoReturn:
     raise ConversionError(f"connection {connection.name!r}: {what}; {remedy}")
 
 
-def connect(cast: Cast, start: int, end: int, frame_time: float) -> tuple[list[Grip], list[RigWarning]]:
+def connect(cast: Cast, start: int, end: int, frame_time: float) -> tuple[list[Grip], list[Problem]]:
     """Adds a virtual link for each connection to the linkage; returns them in that order, and what should be known.
 
     `start`, `end` are the simulated frames. Raises ConversionError where a connection cannot be made.
@@ -195,12 +196,12 @@ def _region(connection) -> tuple | None:
     return -upper, upper
 
 
-def _outside(name: str, switch: Switch, start: int, end: int) -> list[RigWarning]:
+def _outside(name: str, switch: Switch, start: int, end: int) -> list[Problem]:
     """Warnings about keys that change nothing in the simulated frames."""
     return [
-        RigWarning(
+        Problem(
             "event_outside",
-            "",
+            (),
             f"connection {name!r} is {'connected' if now else 'cut'} at frame {frame:.6g}, outside frames {start} to "
             f"{end}; move the key or the range",
         )

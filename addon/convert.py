@@ -16,7 +16,8 @@ from .joint_frame import JointFrame, joint_frames, segment_ends
 from .joint_range import hinge_angle, swing_twist, widened
 from .passive import add_passive
 from .preset import preset
-from .rig import ConversionError, Rig, RigWarning
+from .problem import ERROR, ConversionError, Problem
+from .rig import Rig
 from .role import ANIMATED, IGNORED, carriers, default_roles, hung, welded
 from .skin import read_skin
 from .source import Source
@@ -70,7 +71,7 @@ class Character:
     carrier: np.ndarray
     height: float
     lowest: float
-    warnings: list[RigWarning]
+    warnings: list[Problem]
 
     def link_poses(self, source: Source) -> np.ndarray:
         """World poses (F, n, 4, 4) [m] of the links' frames in the source motion."""
@@ -132,9 +133,9 @@ def _look(armature, rig: Rig, roles: list[str] | None) -> _Looks:
     anatomy = recognise(rig, skin)
     roles = roles or default_roles(rig, anatomy, skin)
     if set(roles) == {IGNORED}:
-        raise ConversionError(
-            f"armature {rig.armature!r}: all its bones are ignored; set the bones that physics should move to Simulated"
-        )
+        text = f"armature {rig.armature!r}: all its bones are ignored"
+        remedy = "set the bones that physics should move to Simulated"
+        raise ConversionError(Problem("all_ignored", (), text, remedy, ERROR, fix="roles"))
     roles = hung(rig, roles)
     carrier = carriers(rig, roles)
     ends = segment_ends(rig, anatomy, skin, carrier)
@@ -149,7 +150,7 @@ def _placed(
     frames: dict[int, JointFrame],
     start: np.ndarray,
     rotations: dict[int, np.ndarray],
-    warnings: list[RigWarning],
+    warnings: list[Problem],
 ) -> Link:
     """The link with its joint, placed so that the start pose is reached exactly.
 
@@ -177,10 +178,11 @@ def _placed(
     lower, upper, outside = widened(frame, angles)
     if outside > TOLD:
         warnings.append(
-            RigWarning(
+            Problem(
                 "limit_widened",
-                rig.names[bone],
+                (rig.names[bone],),
                 f"the start pose is {np.degrees(outside):.1f}° outside the joint's range; range widened",
+                amount=f"{np.degrees(outside):.1f}°",
             )
         )
     return Link(rig.names[bone], Joint(frame.kind, lower, upper), position, zero)
@@ -204,8 +206,10 @@ def _capsules(
                 anatomy.segments[bone], rig.heads[bone], ends[bone], outline, anatomy.axes, anatomy.stature
             )
         capsules[bone] = capsule or capsule_of_bone(rig.heads[bone], ends[bone])
-        if capsules[bone].radius <= 0:
-            raise ConversionError(f"bone {rig.names[bone]!r} has no size; set it to Ignored or give it length")
+    empty = tuple(rig.names[bone] for bone, capsule in capsules.items() if capsule.radius <= 0)
+    if empty:
+        remedy = "set it to Ignored or give it length"
+        raise ConversionError(Problem("no_size", empty, "it has no size, so no mass", remedy, ERROR, fix="ignore"))
     return capsules, bodies
 
 

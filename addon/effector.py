@@ -15,8 +15,8 @@ import numpy as np
 from mathutils import noise
 
 from ..core.field import Drag, Falloff, Field, Force, Turbulence, Vortex, Wind
+from .problem import ConversionError, Problem
 from .prop import placed
-from .rig import ConversionError, RigWarning
 from .scenery import enabled_objects
 
 TYPES = ("WIND", "FORCE", "VORTEX", "TURBULENCE", "DRAG")
@@ -58,7 +58,7 @@ def read_fields(start: int, end: int, actors=()) -> Iterator[float]:
     return tuple(_field(thing, *own, frames) for thing, *own in zip(things, worlds, values)), warnings
 
 
-def _acting(actors) -> tuple[list, list[RigWarning]]:
+def _acting(actors) -> tuple[list, list[Problem]]:
     """The objects whose fields act, and what does not act and why."""
     scene = bpy.context.scene
     weights = _weights()
@@ -94,18 +94,18 @@ def _objection(thing, present: set, actors, chosen) -> str:
     return ""
 
 
-def _limits(thing) -> list[RigWarning]:
+def _limits(thing) -> list[Problem]:
     """What a field that acts does not do."""
     result = []
     if thing.field.use_absorption:
         result.append("its absorption is not supported; nothing stands in its way")
     if thing.field.type == "DRAG" and thing.field.noise > 0.0:
         result.append("the noise of drag is not supported")
-    return [RigWarning("field_differs", "", f"force field {thing.name!r}: {text}") for text in result]
+    return [Problem("field_differs", (), f"force field {thing.name!r}: {text}") for text in result]
 
 
-def _ignored(thing, kind: str, reason: str) -> RigWarning:
-    return RigWarning("field_ignored", "", f"force field {thing.name!r} ({kind.title()}) does not act: {reason}")
+def _ignored(thing, kind: str, reason: str) -> Problem:
+    return Problem("field_ignored", (), f"force field {thing.name!r} ({kind.title()}) does not act: {reason}")
 
 
 def _emitted(thing) -> list[str]:

@@ -8,7 +8,7 @@ import bpy
 import numpy as np
 
 from . import compat
-from .rig import ConversionError, RigWarning
+from .problem import ConversionError, Problem
 
 KINDS = (".blend", ".glb", ".gltf", ".fbx", ".bvh")
 
@@ -29,7 +29,7 @@ TALLEST = 10.0
 """Imported characters above this height [m] are taken to be in smaller units."""
 
 
-def open_input(path: Path) -> list[RigWarning]:
+def open_input(path: Path) -> list[Problem]:
     """Replaces what is in memory by a file's content. Raises ConversionError where that cannot be done."""
     path = path.resolve()
     kind = path.suffix.lower()
@@ -74,7 +74,7 @@ def _check_bvh(path: Path) -> None:
         raise ValueError(str(error)) from error
 
 
-def _scaled(*, capture: bool) -> list[RigWarning]:
+def _scaled(*, capture: bool) -> list[Problem]:
     """Makes imported characters the size of living things, and says so."""
     armatures = [thing for thing in bpy.data.objects if thing.type == "ARMATURE" and thing.data.bones]
     if not armatures:
@@ -93,9 +93,9 @@ def _scaled(*, capture: bool) -> list[RigWarning]:
                 thing.scale *= factor
         bpy.context.view_layer.update()
     return [
-        RigWarning(
+        Problem(
             "unit",
-            "",
+            (),
             f"the character is {height:.4g} units tall; units were taken to be {unit}, so that it is "
             f"{height * factor:.3g} m tall",
         )

@@ -2,9 +2,10 @@
 
 import bpy
 
-from . import stage, surface, take
+from . import lock, preflight, stage, surface, take
 from .anatomy import recognise
-from .rig import ConversionError, read_rig
+from .problem import ConversionError
+from .rig import read_rig
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
 from .skin import read_skin
 
@@ -53,9 +54,13 @@ class ARMATURE_DYNAMICS_OT_make_dynamic(OnArmature, bpy.types.Operator):
         try:
             naming, simulated, carried = make_dynamic(context.object)
         except ConversionError as error:
+            preflight.keep(context.object, [error.problem])
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
+        found = preflight.check(context.object)
         self.report({"INFO"}, f"{naming}: {simulated} bones are simulated, {carried} are carried along")
+        if found:
+            self.report({"WARNING"}, f"Problems found: {found}; see Pre-flight in the sidebar")
         return {"FINISHED"}
 
 
@@ -73,7 +78,9 @@ class ARMATURE_DYNAMICS_OT_remove(OnArmature, bpy.types.Operator):
             give_up(member)
         for bone in armature.pose.bones:
             bone.armature_dynamics.role = IGNORED
+            lock.relock(bone)
         settings.enabled = False
+        settings.problems.clear()
         return {"FINISHED"}
 
 

@@ -5,7 +5,8 @@ import numpy as np
 
 from . import stage, take, touches, wires
 from .convert import rest_shapes
-from .rig import ConversionError, read_rig, rigid
+from .problem import ConversionError
+from .rig import read_rig, rigid
 
 DASHES = 9
 """Dashes of a line, whatever its length."""

@@ -6,14 +6,14 @@ import bpy
 
 from . import stage
 from .collider import NONE
-from .role import IGNORED, SIMULATED
+from .role import IGNORED
 from .surface import VALUES, materials
 
 LETTER = 7.5
 """Width of a letter [pixels] that lines of text are broken for."""
 
 
-def _write(layout, context, text: str) -> None:
+def write(layout, context, text: str) -> None:
     """Draws lines of text, broken where the region ends."""
     width = max(20, int(context.region.width / (LETTER * context.preferences.system.ui_scale)))
     for paragraph in text.splitlines():
@@ -114,6 +114,7 @@ class ARMATURE_DYNAMICS_PT_scene(SidebarPart, bpy.types.Panel):
         draw_surface(layout, settings.scenery_surface)
         layout.prop(settings, "substeps")
         layout.prop(settings, "mute_constraints")
+        layout.prop(settings, "mute_drivers")
 
 
 class ARMATURE_DYNAMICS_PT_display(SidebarPart, bpy.types.Panel):
@@ -138,7 +139,7 @@ class ARMATURE_DYNAMICS_PT_result(SidebarPart, bpy.types.Panel):
         return super().poll(context) and bool(context.object.armature_dynamics.summary)
 
     def draw(self, context):
-        _write(self.layout, context, context.object.armature_dynamics.summary)
+        write(self.layout, context, context.object.armature_dynamics.summary)
 
 
 class ARMATURE_DYNAMICS_PT_warnings(SidebarPart, bpy.types.Panel):
@@ -150,7 +151,7 @@ class ARMATURE_DYNAMICS_PT_warnings(SidebarPart, bpy.types.Panel):
         return super().poll(context) and bool(context.object.armature_dynamics.warnings)
 
     def draw(self, context):
-        _write(self.layout, context, context.object.armature_dynamics.warnings)
+        write(self.layout, context, context.object.armature_dynamics.warnings)
 
 
 class ARMATURE_DYNAMICS_PT_bone(bpy.types.Panel):
@@ -177,8 +178,9 @@ class ARMATURE_DYNAMICS_PT_bone(bpy.types.Panel):
             return
         layout.prop(bone.armature_dynamics, "role", expand=True)
         layout.operator("armature_dynamics.set_role", icon="PASTEDOWN")
-        if bone.armature_dynamics.role == SIMULATED and any(not constraint.mute for constraint in bone.constraints):
-            layout.label(text="Its constraints fight the keys: see Mute Constraints", icon="ERROR")
+        for problem in context.object.armature_dynamics.problems:
+            if bone.name in problem.bones.splitlines():
+                write(layout, context, problem.text)
         if bone.armature_dynamics.role != IGNORED:
             _draw_collision(layout, bone.armature_dynamics)
 

@@ -9,7 +9,8 @@ import bpy
 import numpy as np
 
 from ..core.shape import Scenery
-from .rig import ConversionError, rigid
+from .problem import ConversionError
+from .rig import rigid
 
 STILL = 1e-6
 """An object whose pose changes by less [m, or rad] stands still."""

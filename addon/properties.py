@@ -27,6 +27,17 @@ class ARMATURE_DYNAMICS_PG_partner(bpy.types.PropertyGroup):
     )
 
 
+class ARMATURE_DYNAMICS_PG_problem(bpy.types.PropertyGroup):
+    """A problem that Pre-flight found, or the same of several bones; see `problem.Problem`."""
+
+    code: StringProperty(name="Code", description="What kind of problem it is")
+    severity: StringProperty(name="Severity", description="ERROR where it cannot be simulated, else WARNING")
+    text: StringProperty(name="Text", description="What is wrong, with which bone, and what to do")
+    bones: StringProperty(name="Bones", description="Names of the bones it is about, one a line")
+    things: StringProperty(name="Objects", description="Names of the objects it is about, one a line")
+    fix: StringProperty(name="Fix", description="What its button does; empty where there is none")
+
+
 class ARMATURE_DYNAMICS_PG_surface(SurfaceSettings, bpy.types.PropertyGroup):
     """The surface of what has no settings of its own."""
 
@@ -109,6 +120,14 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         name="Mute Constraints",
         description="Turn off constraints of simulated bones, which would fight the keys; Discard turns them on again",
         default=False,
+    )
+    mute_drivers: BoolProperty(
+        name="Mute Drivers",
+        description="Turn off drivers of simulated bones, which would fight the keys; Discard turns them on again",
+        default=False,
+    )
+    problems: CollectionProperty(
+        type=ARMATURE_DYNAMICS_PG_problem, name="Problems", description="What Pre-flight found when it last looked"
     )
     show_shapes: BoolProperty(
         name="Collision Shapes",
@@ -224,11 +243,16 @@ class ARMATURE_DYNAMICS_PG_bone(SurfaceSettings, bpy.types.PropertyGroup):
     muted: StringProperty(
         name="Muted Constraints", description="Names of the constraints that were turned off, one a line"
     )
+    muted_drivers: StringProperty(
+        name="Muted Drivers", description="Channels whose drivers were turned off, and their index, one a line"
+    )
+    unlocked: StringProperty(name="Unlocked", description="Channels that Pre-flight unlocked, one a line")
 
 
 CLASSES = (
     ARMATURE_DYNAMICS_PG_connection,
     ARMATURE_DYNAMICS_PG_partner,
+    ARMATURE_DYNAMICS_PG_problem,
     ARMATURE_DYNAMICS_PG_surface,
     ARMATURE_DYNAMICS_PG_armature,
     ARMATURE_DYNAMICS_PG_bone,

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import Simulation, Trajectory
 from .connection import Grip
-from .rig import RigWarning
+from .problem import NAMED, Problem
 
 SEPARATION = 1e-6
 GAP = 1e-5
@@ -26,9 +26,6 @@ ENERGY = 1e-3
 PROMISED_HEIGHT = 2.0
 ROUNDINGS = 4
 """Places far from the origin are allowed so many roundings of Blender's single precision."""
-
-NAMED = 6
-"""Pairs that are named to people; the report has all."""
 
 HAPPENED = {
     "connect": "connected",
@@ -65,7 +62,7 @@ class Report:
     scenery: dict[str, list[str]] = field(default_factory=dict)
     """Names of the objects that were `taken` as scenery, and of those that were `ignored`."""
     connections: list[dict] = field(default_factory=list)
-    warnings: list[RigWarning] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
     ok: bool = True
     automatic: bool = False
     """Whether `substeps` is the most that a frame took; only for people."""
@@ -73,6 +70,7 @@ class Report:
     def as_dict(self) -> dict:
         values = asdict(self)
         del values["automatic"]
+        values["warnings"] = [warning.as_dict() for warning in self.warnings]
         return values
 
     def lines(self) -> list[str]:
@@ -119,7 +117,7 @@ class Report:
         carried = [warning.bone for warning in self.warnings if warning.code.startswith("welded_")]
         lines = [f"{len(carried)} bones are carried along: {', '.join(carried)}"] if carried else []
         others = (warning for warning in self.warnings if not warning.code.startswith("welded_"))
-        return [": ".join(part for part in (warning.bone, warning.message) if part) for warning in others] + lines
+        return [warning.line for warning in others] + lines
 
     def judge(
         self, height: float, length: float, weight: float, reach: float, driven: bool, exact: Sequence[bool] = ()
@@ -158,7 +156,7 @@ class Report:
             promises.append(("energy", self.energy_gain_max_J, most, "J", "energy was gained"))
         for code, value, most, unit, what in promises:
             if not value <= most:
-                self.warnings.append(RigWarning(code, "", f"{what}: {value:.3g} {unit}, more than {most:.3g} {unit}"))
+                self.warnings.append(Problem(code, (), f"{what}: {value:.3g} {unit}, more than {most:.3g} {unit}"))
                 self.ok = False
 
 
@@ -176,12 +174,12 @@ def measured(trajectory: Trajectory) -> dict:
     }
 
 
-def jams(simulation: Simulation, start: int) -> list[RigWarning]:
+def jams(simulation: Simulation, start: int) -> list[Problem]:
     """Warnings of when connections became singular; `start` is the first frame."""
     return [
-        RigWarning(
+        Problem(
             "singular",
-            "",
+            (),
             f"connections jam at frame {start + event.time / simulation.frame_time:.4g}: for a moment they hold in "
             "fewer ways than before, as stretched straight; bend what is stretched, or make one of them Springy",
         )

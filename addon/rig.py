@@ -8,21 +8,10 @@ from functools import cached_property
 import bpy
 import numpy as np
 
+from .problem import ERROR, ConversionError, Problem
+
 UNEVEN_SCALE = 1e-3
 """How much an armature's scale may differ between its axes, relative."""
-
-
-class ConversionError(ValueError):
-    """An armature that cannot be made dynamic; one line that names the thing and the remedy."""
-
-
-@dataclass(frozen=True)
-class RigWarning:
-    """Something the animator should know: a fixed `code`, the `bone` it is about (or an empty string), and why."""
-
-    code: str
-    bone: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -91,17 +80,16 @@ def check_scale(name: str, world: np.ndarray) -> None:
         )
     scales = np.linalg.norm(world[:3, :3], axis=0)
     if scales.min() < 1e-9:
-        raise ConversionError(
-            f"armature {name!r}: its scale is zero; set a scale above zero and apply it (Ctrl+A, Scale)"
-        )
+        raise _scaled(name, "is zero", "set a scale above zero and apply it (Ctrl+A, Scale)")
     if np.linalg.det(world[:3, :3]) < 0:
-        raise ConversionError(f"armature {name!r}: its scale is negative (mirrored); apply the scale (Ctrl+A, Scale)")
+        raise _scaled(name, "is negative (mirrored)")
     skew = world[:3, :3] / scales
     if np.ptp(scales) > UNEVEN_SCALE * scales.max() or np.abs(skew.T @ skew - np.eye(3)).max() > UNEVEN_SCALE:
-        raise ConversionError(
-            f"armature {name!r}: its scale differs between axes ({', '.join(f'{s:.4g}' for s in scales)}"
-            "); apply the scale (Ctrl+A, Scale)"
-        )
+        raise _scaled(name, f"differs between axes ({', '.join(f'{s:.4g}' for s in scales)})")
+
+
+def _scaled(name: str, how: str, remedy: str = "apply the scale (Ctrl+A, Scale)") -> ConversionError:
+    return ConversionError(Problem("scale", (), f"armature {name!r}: its scale {how}", remedy, ERROR, fix="scale"))
 
 
 def is_hidden(thing) -> bool:
@@ -137,11 +125,12 @@ def read_rig(armature, world: np.ndarray | None = None) -> Rig:
     if armature.mode == "EDIT":
         raise ConversionError(f"armature {armature.name!r} is being edited; leave Edit Mode (Tab)")
     if armature.data.pose_position == "REST":
-        raise ConversionError(
-            f"armature {armature.name!r} shows its rest position; switch to Pose Position in its data properties"
-        )
+        text = f"armature {armature.name!r} shows its rest position"
+        remedy = "switch to Pose Position in its data properties"
+        raise ConversionError(Problem("rest_position", (), text, remedy, ERROR, fix="pose_position"))
     if is_hidden(armature):
-        raise ConversionError(f"armature {armature.name!r} is hidden, so Blender does not evaluate it; show it")
+        text = f"armature {armature.name!r} is hidden, so Blender does not evaluate it"
+        raise ConversionError(Problem("hidden", (), text, "show it", ERROR, things=(armature.name,), fix="show"))
     world = np.array(armature.matrix_world, dtype=float) if world is None else world
     check_scale(armature.name, world)
     index = {bone.name: i for i, bone in enumerate(bones)}

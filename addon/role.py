@@ -8,7 +8,8 @@ import numpy as np
 
 from .anatomy import Anatomy
 from .preset import preset
-from .rig import Rig, RigWarning
+from .problem import NOTE, Problem
+from .rig import Rig
 
 SIMULATED, ANIMATED, IGNORED = "SIMULATED", "ANIMATED", "IGNORED"
 
@@ -71,13 +72,18 @@ def carriers(rig: Rig, roles: list[str]) -> np.ndarray:
     return result
 
 
-def welded(rig: Rig, roles: list[str], carrier: np.ndarray) -> list[RigWarning]:
+def welded(rig: Rig, roles: list[str], carrier: np.ndarray) -> list[Problem]:
     """One warning for each ignored bone that another carries."""
     warnings = []
     for bone, name in enumerate(rig.names):
         if roles[bone] == IGNORED and carrier[bone] >= 0:
             reason = "zero_length" if _is_zero_length(rig, bone) else _reason_by_name(name) or "helper"
             warnings.append(
-                RigWarning(f"welded_{reason}", name, f"carried by {rig.names[carrier[bone]]!r}, not simulated")
+                Problem(
+                    f"welded_{reason}",
+                    (name,),
+                    f"carried by {rig.names[carrier[bone]]!r}, not simulated",
+                    severity=NOTE,
+                )
             )
     return warnings

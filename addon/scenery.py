@@ -11,8 +11,8 @@ import numpy as np
 from ..core import Mesh, Plane
 from ..core.shape import Scenery
 from .obstacle import body_above, manner, obstacle, read_geometry
+from .problem import Problem
 from .prop import placed
-from .rig import RigWarning
 
 EVERY_LAYER = (1 << 20) - 1
 """The ground meets everybody."""
@@ -34,27 +34,30 @@ class Surroundings:
 
     shapes: dict[bpy.types.Object, Scenery] = field(default_factory=dict)
     ignored: list[str] = field(default_factory=list)
-    warnings: list[RigWarning] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
 
-    def ignore(self, why: str, things: list) -> None:
+    def ignore(self, why: str, things: list, fix: str = "") -> None:
         """One warning for all things that are ignored for the same reason."""
         if things:
             names = sorted(thing.name for thing in things)
             self.ignored += names
             text = ", ".join(map(repr, names))
-            self.warnings.append(RigWarning("scenery_ignored", "", f"scenery ignored, {why}: {text}"))
+            self.warnings.append(
+                Problem("scenery_ignored", (), f"scenery ignored, {why}: {text}", things=tuple(names), fix=fix)
+            )
 
 
-def ground(height: float, lowest: float, surface: dict) -> tuple[Plane, list[RigWarning]]:
+def ground(height: float, lowest: float, surface: dict) -> tuple[Plane, list[Problem]]:
     """The ground at `height` [m], or right under a character whose `lowest` point [m] starts below that."""
     warnings = []
     if lowest < height:
         warnings.append(
-            RigWarning(
+            Problem(
                 "ground_lowered",
-                "",
+                (),
                 f"the character starts {height - lowest:.4g} m below the ground at "
                 f"z = {height:.4g} m; the ground was put at its lowest point, z = {lowest:.4g} m",
+                fix="ground_height",
             )
         )
         height = lowest
@@ -105,12 +108,11 @@ def _chosen(collection, members: list, surroundings: Surroundings) -> list:
     # the parts of a compound stand for it
     found = [thing for thing in found if not (thing.rigid_body and thing.rigid_body.collision_shape == "COMPOUND")]
     shown = enabled_objects()
-    surroundings.ignore("hidden by a disabled or excluded collection or disabled in viewports", [
-        thing for thing in found if thing not in shown
-    ])  # fmt: skip
+    hidden = [thing for thing in found if thing not in shown]
+    surroundings.ignore("hidden by a disabled or excluded collection or disabled in viewports", hidden, "show")
     found = [thing for thing in found if thing in shown]
     moved = [thing for thing in bodies if thing not in {*still, *own} and thing in shown]
-    surroundings.ignore("moved by Blender's rigid body physics (make them Passive or Animated)", moved)
+    surroundings.ignore("moved by Blender's rigid body physics (make them Passive or Animated)", moved, "animated")
     bare = [thing for thing in found if thing.type not in SURFACES]
     copies = [thing for thing in bare if thing.is_instancer]
     surroundings.ignore("they show instances (make them real: Object > Apply)", copies)
@@ -157,9 +159,9 @@ def _tell(thing, how, geometry, found: Surroundings) -> None:
     shape = found.shapes[thing]
     if isinstance(shape, Mesh) and len(shape.triangles) > MANY:
         found.warnings.append(
-            RigWarning(
+            Problem(
                 "scenery_large",
-                "",
+                (),
                 f"scenery {thing.name!r} has {len(shape.triangles)} triangles, which are slow to prepare; a coarser "
                 "copy would do",
             )
@@ -168,9 +170,9 @@ def _tell(thing, how, geometry, found: Surroundings) -> None:
         seen = read_geometry(thing)
         if len(seen.vertices) != len(geometry.vertices):
             found.warnings.append(
-                RigWarning(
+                Problem(
                     "scenery_source",
-                    "",
+                    (),
                     f"scenery {thing.name!r} is taken without the modifiers that make new faces, as its rigid body "
                     "says; set its Source to Final to take what is seen",
                 )
@@ -198,7 +200,7 @@ def _watch(geometries: dict, start: int, end: int, found: Surroundings) -> None:
     found.warnings += [deforms(thing.name) for thing in sorted(changed, key=lambda thing: thing.name)]
 
 
-def deforms(name: str) -> RigWarning:
+def deforms(name: str) -> Problem:
     """The warning about scenery that is not rigid."""
     text = f"scenery {name!r} changes its shape or scale; it is simulated as it is at the start frame"
-    return RigWarning("scenery_deforms", "", text)
+    return Problem("scenery_deforms", (), text)

@@ -9,7 +9,8 @@ from functools import cached_property
 import bpy
 import numpy as np
 
-from .rig import UNEVEN_SCALE, ConversionError, Rig, check_scale, rigid
+from .problem import ERROR, ConversionError, Problem
+from .rig import UNEVEN_SCALE, Rig, check_scale, rigid
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,19 @@ def sample(armature, rig: Rig, start: int, last: int) -> Iterator[float]:
     return Source(frames[0], start, poses, worlds)
 
 
+def still(armature, rig: Rig, frame: int) -> Source:
+    """What the armature does by itself at one frame. The current frame is restored."""
+    scene = bpy.context.scene
+    current, subframe = scene.frame_current, scene.frame_subframe
+    try:
+        scene.frame_set(frame)
+        poses, world = evaluated_poses(armature, rig)
+    finally:
+        scene.frame_set(current, subframe=subframe)
+    _check(rig, poses[None], world[None])
+    return Source(frame, frame, poses[None], world[None])
+
+
 def evaluated_poses(armature, rig: Rig) -> tuple[np.ndarray, np.ndarray]:
     """The bones' poses (n, 4, 4) in the armature's space and its matrix (4, 4), as Blender evaluates them now."""
     evaluated = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
@@ -105,15 +119,16 @@ def _check(rig: Rig, poses: np.ndarray, worlds: np.ndarray) -> None:
         )
     broken = ~np.isfinite(poses).all(axis=(0, 2, 3))
     if broken.any():
-        raise ConversionError(
-            f"bone {rig.names[int(np.argmax(broken))]!r}: its pose is not a finite number; clear its "
-            "transform or its keys"
-        )
+        raise _posed(rig, broken, "its pose is not a finite number", "clear its transform or its keys")
     flat = np.linalg.norm(poses[..., :3, :3], axis=-2).min(axis=(0, 2)) < 1e-9
     if flat.any():
-        raise ConversionError(f"bone {rig.names[int(np.argmax(flat))]!r}: it is scaled to zero; clear its scale")
+        raise _posed(rig, flat, "it is scaled to zero", "clear its scale", "clear_scale")
     mirrored = (np.linalg.det(poses[..., :3, :3]) < 0).any(axis=0)
     if mirrored.any():
-        raise ConversionError(
-            f"bone {rig.names[int(np.argmax(mirrored))]!r}: it is mirrored by a negative scale; make its scale positive"
-        )
+        raise _posed(rig, mirrored, "it is mirrored by a negative scale", "make its scale positive", "clear_scale")
+
+
+def _posed(rig: Rig, which: np.ndarray, text: str, remedy: str, fix: str = "") -> ConversionError:
+    """The error of the bones (n,) that are posed so."""
+    bones = tuple(rig.names[bone] for bone in np.flatnonzero(which))
+    return ConversionError(Problem("pose", bones, text, remedy, ERROR, fix=fix))

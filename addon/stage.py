@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import bpy
 
-from . import compat, switch
-from .bake import PATHS
+from . import compat, lock, rival, switch
+from .bake import PATHS, written_bones
 from .convert import Character
 
 SOURCE, SIMULATED, KEPT = switch.SOURCE, "SIMULATED", "KEPT"
@@ -17,13 +17,13 @@ SOURCE, SIMULATED, KEPT = switch.SOURCE, "SIMULATED", "KEPT"
 @dataclass(frozen=True)
 class Played:
     """What an armature played at some moment, by names: the action (with its library) and its slot, each bone's
-    rotation mode and channels, and the constraints that were turned off for it."""
+    rotation mode and channels, and what was turned off for it."""
 
     animated: bool
     action: tuple[str, str | None]
     slot: str
     channels: dict[str, tuple]
-    muted: dict[str, str]
+    muted: dict[str, rival.Muted]
 
 
 def record(armature) -> Played:
@@ -38,7 +38,7 @@ def record(armature) -> Played:
             bone.name: (bone.rotation_mode, tuple(bone.location), _rotation(bone), tuple(bone.scale))
             for bone in armature.pose.bones
         },
-        {bone.name: bone.armature_dynamics.muted for bone in armature.pose.bones},
+        {bone.name: rival.muted(bone) for bone in armature.pose.bones},
     )
 
 
@@ -49,11 +49,13 @@ def restore(armature, played: Played) -> None:
     else:
         armature.animation_data_clear()
     for bone in armature.pose.bones:
-        _unmute(bone)
-        _mute(bone, played.muted[bone.name].splitlines())
+        rival.unmute(armature, bone)
+        rival.mute(armature, bone, played.muted[bone.name])
+    _refresh()
+    # after the animation, which does not know what was posed and not keyed
+    for bone in armature.pose.bones:
         bone.rotation_mode, bone.location, rotation, bone.scale = played.channels[bone.name]
         _set_rotation(bone, rotation)
-    _refresh()
 
 
 def play_source(armature) -> None:
@@ -65,7 +67,7 @@ def play_source(armature) -> None:
     compat.assign_action(armature, settings.source_action, settings.source_slot, exact=True)
     for bone in armature.pose.bones:
         own = bone.armature_dynamics
-        _unmute(bone)
+        rival.unmute(armature, bone)
         if not own.source_mode:  # the bone was added since
             continue
         bone.rotation_mode, bone.location, bone.scale = own.source_mode, own.source_location, own.source_scale
@@ -121,6 +123,8 @@ def restore_source(armature) -> None:
     play_source(armature)
     settings = armature.armature_dynamics
     settings.source_action, settings.state = None, SOURCE  # a pointer left here would keep the action in the file
+    for bone in armature.pose.bones:
+        lock.relock(bone)
 
 
 def discard(armature) -> None:
@@ -141,28 +145,15 @@ def _remove_take(settings) -> None:
         bpy.data.actions.remove(action)
 
 
-def simulated_bones(armature, character: Character) -> list:
-    names = character.rig.names
-    return [armature.pose.bones[names[bone]] for bone, link in zip(character.bones, character.links) if not link.keyed]
-
-
-def mute_constraints(armature, character: Character, wanted: bool) -> None:
-    """Turns off what would fight the keys, if wanted, and remembers what it turned off."""
-    for bone in simulated_bones(armature, character) if wanted else ():
-        _mute(bone, [constraint.name for constraint in bone.constraints if not constraint.mute])
-
-
-def _mute(bone, names: list[str]) -> None:
-    for name in names:
-        bone.constraints[name].mute = True
-    bone.armature_dynamics.muted = "\n".join(names)
-
-
-def _unmute(bone) -> None:
-    for name in bone.armature_dynamics.muted.splitlines():
-        if name in bone.constraints:
-            bone.constraints[name].mute = False
-    bone.armature_dynamics.muted = ""
+def mute_rivals(armature, character: Character) -> None:
+    """Turns off what would fight the keys, as far as the settings want it, and remembers what it turned off."""
+    settings = armature.armature_dynamics
+    found = rival.rivals(armature, written_bones(character))
+    wanted = [own for own in found if settings.mute_drivers or own.channel is None]
+    wanted = [own for own in wanted if settings.mute_constraints or own.channel is not None]
+    for name in dict.fromkeys(own.holder for own in wanted):
+        bone = armature.pose.bones[name]
+        rival.mute(armature, bone, rival.Muted.of([own for own in wanted if own.holder == name]))
 
 
 def _rotation(bone) -> tuple:

@@ -10,17 +10,18 @@ import bpy
 import numpy as np
 
 from ..core import Motion, Simulation, SimulationError, Trajectory, compile_model
-from . import connection, scenery, stage, touches
-from .bake import CHANNELS, bake, bone_path
+from . import connection, objection, scenery, stage, touches
+from .bake import bake
 from .cast import Actor, Cast, assemble
 from .connection import Grip
 from .convert import Options, convert
 from .effector import read_fields
 from .fidelity import measure
+from .problem import ConversionError, Problem
 from .prop import sample_props
 from .report import Report, held, jams, measured
-from .rig import ConversionError, RigWarning, read_rig
-from .source import action_range, sample
+from .rig import read_rig
+from .source import Source, action_range, sample
 from .surface import layer_bits, surface_values
 
 DEFAULT_RANGE = (1, 120)
@@ -30,6 +31,14 @@ def default_range(armature) -> tuple[int, int]:
     """The frames to simulate when nobody says: those of the armature's action."""
     first, last = action_range(armature) or DEFAULT_RANGE
     return (first, last) if last > first else DEFAULT_RANGE
+
+
+def frames(armature) -> tuple[int, int]:
+    """The first and last frame that a take has: the settings', or the default where they are no range."""
+    settings = armature.armature_dynamics
+    if settings.enabled and settings.frame_start < settings.frame_end:
+        return settings.frame_start, settings.frame_end
+    return default_range(armature)
 
 
 def frame_time() -> float:
@@ -47,12 +56,11 @@ def take(armature) -> Iterator[tuple[str, float]]:
     clock = [time.perf_counter()]
     settings = armature.armature_dynamics
     start, end = settings.frame_start, settings.frame_end
-    if end <= start:
-        raise ConversionError(f"frames {start} to {end} are not a range; the end must come after the start")
+    objection.check_range(armature)
     members = connection.group(armature)
     for member in members:
         read_rig(member)
-        _check_blending(member)
+        objection.check_blending(member)
     before = [stage.record(member) for member in members]
     actions, done = [], False
     try:
@@ -70,14 +78,14 @@ def take(armature) -> Iterator[tuple[str, float]]:
             for frame in simulation.run(frames):
                 yield "simulate", (frame + 1) / frames
         except SimulationError as error:
-            warnings.append(RigWarning("not_finite", "", str(error)))
+            warnings.append(Problem("not_finite", (), str(error)))
         warnings += jams(simulation, start)
         trajectory = simulation.trajectory
         poses = trajectory.poses()
         clock.append(time.perf_counter())
         for i, actor in enumerate(cast.actors):
             own = actor.armature
-            stage.mute_constraints(own, actor.character, own.armature_dynamics.mute_constraints)
+            stage.mute_rivals(own, actor.character)
             writing = bake(own, actor.character, actor.source, poses[:, actor.links])
             actions.append((yield from _stage("bake", writing, i, len(members))))
         clock.append(time.perf_counter())
@@ -150,9 +158,7 @@ def _cast(armature, members: list, start: int, end: int):
     actors, parts = [], len(members) + 2
     for i, member in enumerate(members):
         source = yield from _stage("sample", sample(member, read_rig(member), start, end), i, parts)
-        rig = read_rig(member, source.at(start)[1])
-        character = convert(member, rig, source, roles(member), options(member))
-        actors.append(Actor(member, source, character))
+        actors.append(actor_of(member, source))
     if all(link.keyed for actor in actors for link in actor.character.links):
         raise ConversionError(
             f"armature {armature.name!r}: all its bones are ignored or animated; set the bones that physics should "
@@ -165,6 +171,12 @@ def _cast(armature, members: list, start: int, end: int):
     props = yield from _stage("sample", sampling, parts - 1, parts)
     surroundings.warnings += [scenery.deforms(prop.thing.name) for prop in props if prop.shape and not prop.rigid]
     return assemble(actors, props, connection.needed_links(members, start, end)), surroundings
+
+
+def actor_of(armature, source: Source) -> Actor:
+    """An armature with the character it becomes in the pose in which the source starts."""
+    rig = read_rig(armature, source.at(source.start)[1])
+    return Actor(armature, source, convert(armature, rig, source, roles(armature), options(armature)))
 
 
 def gravity() -> np.ndarray:
@@ -193,47 +205,15 @@ def roles(armature) -> list[str] | None:
     return [armature.pose.bones[bone.name].armature_dynamics.role for bone in armature.data.bones]
 
 
-def _warnings(cast: Cast, actor: Actor) -> list[RigWarning]:
-    """What its conversion and its bones have to say, with the bones' names as the cast has them."""
-    own = actor.character.warnings + _constraint_warnings(actor) + _driver_warnings(actor)
-    return [replace(w, bone=cast.label(actor.armature, w.bone)) if w.bone else w for w in own]
-
-
-def _constraint_warnings(actor: Actor) -> list[RigWarning]:
-    muted = actor.armature.armature_dynamics.mute_constraints
-    remedy = "turned off while the simulation plays" if muted else "it fights the keys; turn on Mute Constraints"
+def _warnings(cast: Cast, actor: Actor) -> list[Problem]:
+    """What there is to object to, with the bones' names as the cast has them."""
     return [
-        RigWarning("constraint", bone.name, f"constraint {constraint.name!r}: {remedy}")
-        for bone in stage.simulated_bones(actor.armature, actor.character)
-        for constraint in bone.constraints
-        if not constraint.mute and constraint.influence > 0
+        replace(problem, bones=tuple(cast.label(actor.armature, bone) for bone in problem.bones))
+        for problem in objection.of_actor(actor)
     ]
 
 
-def _driver_warnings(actor: Actor) -> list[RigWarning]:
-    animation = actor.armature.animation_data
-    driven = {driver.data_path for driver in (animation.drivers if animation else ()) if not driver.mute}
-    return [
-        RigWarning("driver", bone.name, f"its {channel} has a driver, which fights the keys; mute or remove it")
-        for bone in stage.simulated_bones(actor.armature, actor.character)
-        for channel in CHANNELS
-        if bone_path(bone.name, channel) in driven
-    ]
-
-
-def _check_blending(armature) -> None:
-    """Raises ConversionError where the take's action would be mixed with what NLA tracks play."""
-    animation = armature.animation_data
-    if not animation or not animation.use_nla or not animation.nla_tracks:
-        return
-    if animation.action_blend_type != "REPLACE" or animation.action_influence != 1.0:
-        raise ConversionError(
-            f"armature {armature.name!r}: its action is blended with its NLA tracks, which would change the keys; set "
-            "its blending to Replace and its influence to 1"
-        )
-
-
-def _simulation(armature, cast: Cast, fields: tuple, warnings: list[RigWarning]) -> Simulation:
+def _simulation(armature, cast: Cast, fields: tuple, warnings: list[Problem]) -> Simulation:
     """The cast in the scene as the armature's settings have it; adds to `warnings`."""
     settings = armature.armature_dynamics
     landing = list(cast.scenery)
@@ -242,6 +222,7 @@ def _simulation(armature, cast: Cast, fields: tuple, warnings: list[RigWarning])
         plane, news = scenery.ground(settings.ground_height, lowest, surface_values(settings.scenery_surface))
         landing.append(plane)
         warnings += news
+    warnings += objection.falls_forever(gravity(), cast.actors, bool(landing) or any(prop.shape for prop in cast.props))
     return Simulation(
         compile_model(cast.linkage),
         scenery=landing,

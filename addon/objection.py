@@ -1,0 +1,201 @@
+"""What there is to object to in a character before it is simulated, as Problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ..core.shape import Shape
+from . import lock, rival, symmetry
+from .bake import written_bones
+from .cast import Actor
+from .collider import balls
+from .connection import live
+from .problem import ERROR, NOTE, ConversionError, Problem
+
+TINY = 0.1
+"""Bodies shorter than this part of the median one are not worth simulating."""
+
+
+def check_range(armature) -> None:
+    """Raises ConversionError for frames that are not a range."""
+    settings = armature.armature_dynamics
+    start, end = settings.frame_start, settings.frame_end
+    if end <= start:
+        text = f"frames {start} to {end} are not a range"
+        remedy = "the end must come after the start"
+        raise ConversionError(Problem("frame_range", (), text, remedy, ERROR, fix="frame_range"))
+
+
+def check_blending(armature) -> None:
+    """Raises ConversionError where the take's action would be mixed with what NLA tracks play."""
+    animation = armature.animation_data
+    if not animation or not animation.use_nla or not animation.nla_tracks:
+        return
+    if animation.action_blend_type != "REPLACE" or animation.action_influence != 1.0:
+        text = f"armature {armature.name!r}: its action is blended with its NLA tracks, which would change the keys"
+        remedy = "set its blending to Replace and its influence to 1"
+        raise ConversionError(Problem("blending", (), text, remedy, ERROR, fix="blending"))
+
+
+def of_actor(actor: Actor) -> list[Problem]:
+    """Everything about an armature as it starts."""
+    return [
+        *actor.character.warnings,
+        *_rivals(actor),
+        *_locks(actor),
+        *_sizes(actor),
+        *_rolls(actor),
+        *_loose_parts(actor),
+    ]
+
+
+def _rivals(actor: Actor) -> list[Problem]:
+    settings = actor.armature.armature_dynamics
+    found = []
+    for own in rival.rivals(actor.armature, written_bones(actor.character)):
+        if own.channel is None:
+            code, setting, what = "constraint", "mute_constraints", f"constraint {own.name!r}"
+        else:
+            code, setting, what = "driver", "mute_drivers", f"the driver of its {own.name}"
+        if own.holder not in own.bones:
+            what += f" of bone {own.holder!r}"
+        if getattr(settings, setting):
+            found.append(Problem(code, own.bones, f"{what}: turned off while the simulation plays", severity=NOTE))
+        else:
+            label = settings.bl_rna.properties[setting].name
+            found.append(Problem(code, own.bones, f"{what}: it fights the keys", f"turn on {label}", fix=setting))
+    return found
+
+
+def _locks(actor: Actor) -> list[Problem]:
+    return [
+        Problem(
+            "locked",
+            (bone,),
+            f"its {' and '.join(f'{kind} {axes}' for kind, axes in locks.items())} is locked, but keyed all the same",
+            "unlock it, or set it to Ignored",
+            fix="unlock",
+        )
+        for bone, locks in lock.locked(actor.armature, actor.character).items()
+    ]
+
+
+def _simulated(actor: Actor) -> dict[int, str]:
+    """The simulated bones that are bodies: their number in the rig, and their name."""
+    character = actor.character
+    return {bone: character.rig.names[bone] for bone, link in zip(character.bones, character.links) if not link.keyed}
+
+
+def _sizes(actor: Actor) -> list[Problem]:
+    character = actor.character
+    shapes = {name: character.links[character.bones.index(bone)].shapes for bone, name in _simulated(actor).items()}
+    sizes = {name: max(map(_length, own)) for name, own in shapes.items() if own}
+    least = TINY * float(np.median(list(sizes.values()) or [0.0]))
+    small = [
+        Problem(
+            "zero_length",
+            (name,),
+            f"it is next to nothing, {1e3 * size:.2g} mm long, and would whirl about",
+            "set it to Ignored, so that the bone above carries it",
+            fix="ignore",
+        )
+        for name, size in sizes.items()
+        if size < least
+    ]
+    bare = [
+        Problem(
+            "no_collider",
+            (name,),
+            "nothing collides for it, so it passes through everything",
+            "give it another shape than None",
+            fix="collider",
+        )
+        for name, own in shapes.items()
+        if not own
+    ]
+    return small + bare
+
+
+def _length(shape: Shape) -> float:
+    """[m]"""
+    points, radii = balls(shape)
+    return float(np.linalg.norm(np.ptp(points, axis=0)) + 2 * radii.max())
+
+
+def _rolls(actor: Actor) -> list[Problem]:
+    pairs = symmetry.uneven_rolls(actor.armature, _simulated(actor).values())
+    return [
+        Problem(
+            "roll",
+            (right, left),
+            f"its roll differs by {abs(np.degrees(roll)):.1f}° from the mirror image of {left!r}",
+            "mirror the roll, so that poses and settings can be mirrored",
+            fix="roll",
+            amount=f"{abs(np.degrees(roll)):.1f}°",
+        )
+        for (left, right), roll in pairs.items()
+    ]
+
+
+def _loose_parts(actor: Actor) -> list[Problem]:
+    loose, main = loose_parts(actor)
+    return [
+        Problem(
+            "loose",
+            (bone,),
+            f"nothing joins it to {main!r}: it falls by itself, with what it carries",
+            "connect it, or set what is between them to Simulated",
+            fix="connect",
+        )
+        for bone in loose
+    ]
+
+
+def loose_parts(actor: Actor) -> tuple[list[str], str]:
+    """The first bones of the parts of a character that fall by themselves, as neither bones nor connections join them
+    to its largest part or to anything else; and the first bone of that part."""
+    character = actor.character
+    names, carrier, parents = character.rig.names, character.carrier, character.rig.parents
+    part: dict[int, int] = {}  # the first bone of the part that each bone belongs to
+    for bone in np.flatnonzero(carrier >= 0).tolist():
+        part[bone] = part.get(int(parents[bone]), bone)
+    free = {bone for bone, link in zip(character.bones, character.links) if link.joint.kind == "free"}
+    joined = {bone: {bone} for bone in part.values()}
+    held = set(joined) - free
+    for _, connection in live(actor.armature):
+        ends = [character.rig.index.get(name, -1) for name in (connection.bone, connection.target_bone)]
+        if connection.target_kind != "BONE" or connection.target != actor.armature:
+            held.add(part.get(ends[0], -1))
+        elif ends[0] in part and ends[1] in part:
+            both = joined[part[ends[0]]] | joined[part[ends[1]]]
+            joined.update(dict.fromkeys(both, both))
+    main = max(joined, key=list(part.values()).count)
+    loose = [bone for bone in sorted(free) if main not in joined[bone] and not held & joined[bone]]
+    return [names[bone] for bone in loose], names[main]
+
+
+def overlaps(passing: Iterable[tuple[str, str]], at_rest: Iterable[tuple[str, str]]) -> list[Problem]:
+    """Pairs of bones that overlap as the character starts, and not at rest, where it is built so."""
+    return [
+        Problem(
+            "overlap",
+            (one, other),
+            f"it overlaps {other!r} at the start, so that they pass through each other",
+            "pose them apart at the start frame",
+        )
+        for one, other in sorted({*passing} - {*at_rest})
+    ]
+
+
+def falls_forever(gravity: np.ndarray, actors: Iterable[Actor], obstacles: bool) -> list[Problem]:
+    """That there is nothing to land on, where something falls that nothing holds."""
+    if obstacles or not gravity.any():
+        return []
+    for actor in actors:
+        loose = any(link.joint.kind == "free" and not link.keyed for link in actor.character.links)
+        if loose and not any(live(actor.armature)):
+            text = "there is nothing to land on: what falls, falls without end"
+            return [Problem("nothing_below", (), text, "turn on Ground, or choose Scenery", fix="ground")]
+    return []

@@ -1,0 +1,101 @@
+"""Pre-flight: everything that is wrong with an armature before it is simulated, looked for in one go and kept."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import Motion, Simulation, compile_model
+from . import connection, objection, scenery, stage, take
+from .cast import Actor, assemble
+from .problem import ConversionError, Problem, gathered
+from .rig import read_rig
+from .source import Source, still
+from .surface import surface_values
+
+
+def look(armature) -> list[Problem]:
+    """All problems of an armature as it would start, notes included. Nothing is changed. Where something keeps it from
+    being read there may be more behind it."""
+    try:
+        read_rig(armature)
+    except ConversionError as error:
+        return [error.problem]
+    before = stage.record(armature)
+    try:
+        stage.play_source(armature)
+        return _look(armature)
+    finally:
+        stage.restore(armature, before)
+
+
+def _look(armature) -> list[Problem]:
+    found = []
+    for check in (objection.check_blending, objection.check_range, connection.group):
+        try:
+            check(armature)
+        except ConversionError as error:
+            if armature.armature_dynamics.enabled:
+                found.append(error.problem)
+    try:
+        actor = start(armature)
+        found += objection.of_actor(actor) + _around(armature, actor)
+        passing = _passing(actor)
+        found += objection.overlaps(passing, _passing(_at_rest(actor)) if passing else ())
+    except ConversionError as error:
+        found.append(error.problem)
+    return found
+
+
+def start(armature) -> Actor:
+    """An armature as its simulation would start. Raises ConversionError where it cannot be simulated."""
+    return take.actor_of(armature, still(armature, read_rig(armature), take.frames(armature)[0]))
+
+
+def _around(armature, actor: Actor) -> list[Problem]:
+    """What is wrong with what there is to land on."""
+    settings = armature.armature_dynamics
+    surface = surface_values(settings.scenery_surface)
+    surroundings = _finished(scenery.survey(settings.scenery, [armature], *take.frames(armature), surface))
+    news = scenery.ground(settings.ground_height, actor.character.lowest, surface)[1] if settings.use_ground else []
+    obstacles = settings.use_ground or bool(surroundings.shapes)
+    return surroundings.warnings + news + objection.falls_forever(take.gravity(), [actor], obstacles)
+
+
+def _finished(steps):
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
+def _at_rest(actor: Actor) -> Actor:
+    """The same armature in its rest pose."""
+    bones = actor.armature.data.bones
+    rest = np.array([bones[name].matrix_local for name in actor.character.rig.names], dtype=float)
+    frame = actor.source.start
+    return take.actor_of(actor.armature, Source(frame, frame, rest[None], actor.source.worlds[-1:]))
+
+
+def _passing(actor: Actor) -> tuple[tuple[str, str], ...]:
+    """The pairs of bones that pass through each other from the start."""
+    cast = assemble([actor], [], set())
+    motion = Motion(cast.poses, take.frame_time())
+    return Simulation(compile_model(cast.linkage), motion=motion, frame_time=take.frame_time()).passing
+
+
+def check(armature) -> int:
+    """Looks, and shows what was found in the panel; returns the number of lines there."""
+    keep(armature, look(armature))
+    return len(armature.armature_dynamics.problems)
+
+
+def keep(armature, problems: list[Problem]) -> None:
+    """Shows problems in the panel; those that are taken care of are left out."""
+    kept = armature.armature_dynamics.problems
+    kept.clear()
+    for problem, line in gathered(problems):
+        item = kept.add()
+        item.name = item.code = problem.code
+        item.severity, item.text, item.fix = problem.severity, line, problem.fix
+        item.bones, item.things = "\n".join(problem.bones), "\n".join(problem.things)

@@ -1,0 +1,120 @@
+"""What else moves the bones that physics moves: constraints and drivers, which are turned off reversibly."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .bake import CHANNELS, bone_path
+from .switch import source_curves
+
+CHAINS = {"IK", "SPLINE_IK"}
+"""Types of constraints that move the bones above their own, too."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A constraint, or with its `channel` and `index` a driver, of the bone named `holder`. It is called `name` and
+    moves `bones`."""
+
+    holder: str
+    bones: tuple[str, ...]
+    name: str
+    channel: str | None = None
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class Muted:
+    """What is turned off of one bone: the names of `constraints`, and of `drivers` the channel and index."""
+
+    constraints: tuple[str, ...] = ()
+    drivers: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, rivals: list[Rival]) -> Muted:
+        constraints = tuple(own.name for own in rivals if own.channel is None)
+        return cls(constraints, tuple((own.channel, own.index) for own in rivals if own.channel is not None))
+
+
+def rivals(armature, names: set[str]) -> list[Rival]:
+    """Everything that moves bones with these names besides their keys, in the order of the bones."""
+    return _constraints(armature, names) + _drivers(armature, names)
+
+
+def _constraints(armature, names: set[str]) -> list[Rival]:
+    changing = {curve.data_path for curve in (*source_curves(armature), *_driver_curves(armature))}
+    found = []
+    for bone in armature.pose.bones:
+        for constraint in bone.constraints:
+            # an influence that is zero now may be keyed
+            path = f"{constraint.path_from_id()}.influence"
+            if constraint.mute or not constraint.is_valid or not (constraint.influence > 0 or path in changing):
+                continue
+            moved = tuple(name for name in _moved(bone, constraint) if name in names)
+            if moved:
+                found.append(Rival(bone.name, moved, constraint.name))
+    return found
+
+
+def _moved(bone, constraint) -> list[str]:
+    """The names of the bones that a constraint moves."""
+    if constraint.type not in CHAINS:
+        return [bone.name]
+    chain = [bone, *bone.parent_recursive]
+    if constraint.type == "IK" and not constraint.use_tail:
+        chain = chain[1:]
+    return [above.name for above in chain[: constraint.chain_count or None]]
+
+
+def _drivers(armature, names: set[str]) -> list[Rival]:
+    curves = [curve for curve in _driver_curves(armature) if not curve.mute]
+    found = []
+    for name in (bone.name for bone in armature.pose.bones if bone.name in names):
+        for channel in CHANNELS:
+            path = bone_path(name, channel)
+            found += [
+                Rival(name, (name,), f"{channel}[{curve.array_index}]", channel, curve.array_index)
+                for curve in curves
+                if curve.data_path == path
+            ]
+    return found
+
+
+def _driver_curves(armature) -> list:
+    return list(armature.animation_data.drivers) if armature.animation_data else []
+
+
+def muted(bone) -> Muted:
+    """What is turned off of a bone, as it remembers it."""
+    own = bone.armature_dynamics
+    drivers = (re.fullmatch(r"(\w+) (\d+)", line) for line in own.muted_drivers.splitlines())
+    return Muted(tuple(own.muted.splitlines()), tuple((match[1], int(match[2])) for match in drivers if match))
+
+
+def mute(armature, bone, what: Muted) -> None:
+    """Turns off what is named, and lets the bone remember it."""
+    own = bone.armature_dynamics
+    own.muted = "\n".join(what.constraints)
+    own.muted_drivers = "\n".join(f"{channel} {index}" for channel, index in what.drivers)
+    _switch(armature, bone, off=True)
+
+
+def unmute(armature, bone) -> None:
+    """Turns on again what is turned off of a bone."""
+    _switch(armature, bone, off=False)
+    bone.armature_dynamics.muted = bone.armature_dynamics.muted_drivers = ""
+
+
+def _switch(armature, bone, *, off: bool) -> None:
+    what = muted(bone)
+    for name in what.constraints:
+        if name in bone.constraints:
+            bone.constraints[name].mute = off
+    for channel, index in what.drivers:
+        curve = armature.animation_data and armature.animation_data.drivers.find(
+            bone_path(bone.name, channel), index=index
+        )
+        if curve:
+            curve.mute = off
+            armature.update_tag()
