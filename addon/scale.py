@@ -37,6 +37,7 @@ def apply_scale(armature) -> None:
     if armature.data.users > 1:
         armature.data = armature.data.copy()
     armature.data.transform(place.inverted() @ world)
+    armature.data.update_tag()
     armature.scale = armature.delta_scale = (1.0, 1.0, 1.0)
     bpy.context.view_layer.update()
     _put(armature, place)

@@ -55,6 +55,12 @@ os._exit(0)
 """
 
 
+GENERATE = """bpy.ops.pose.rigify_generate()
+bpy.data.objects.remove(bpy.data.objects["metarig"])
+"""
+GENERATED = METARIG.replace("bpy.ops.wm.save", GENERATE + "bpy.ops.wm.save")
+
+
 @pytest.fixture(scope="session")
 def metarig_file(tmp_path_factory):
     """A Blender file with Rigify's human metarig in it."""
@@ -88,3 +94,20 @@ def shared_file():
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def generated_file(tmp_path_factory):
+    """A Blender file with the rig in it that Rigify generates from its human metarig."""
+    path = tmp_path_factory.mktemp("rigify") / "generated.blend"
+    subprocess.run([sys.executable, "-c", GENERATED, str(path)], check=True, timeout=300, capture_output=True)
+    return path
+
+
+@pytest.fixture
+def generated_rig(generated_file):
+    """The rig that Rigify generates from its human metarig."""
+    import bpy
+
+    bpy.ops.wm.open_mainfile(filepath=str(generated_file))
+    return bpy.data.objects["rig"]
