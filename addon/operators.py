@@ -4,7 +4,7 @@ import bpy
 
 from . import lock, preflight, stage, surface, take
 from .anatomy import recognise
-from .problem import ConversionError
+from .problem import ConversionError, refused
 from .rig import read_rig
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
 from .skin import read_skin
@@ -99,8 +99,7 @@ class ARMATURE_DYNAMICS_OT_simulate(OnArmature, bpy.types.Operator):
             except StopIteration as stop:
                 return self._finish(stop.value)
             except ValueError as error:
-                self.report({"ERROR"}, str(error))
-                return {"CANCELLED"}
+                return self._refuse(context, error)
 
     def invoke(self, context, event):
         if bpy.app.background:
@@ -124,8 +123,7 @@ class ARMATURE_DYNAMICS_OT_simulate(OnArmature, bpy.types.Operator):
                 return self._finish(stop.value)
             except ValueError as error:
                 self._leave(context)
-                self.report({"ERROR"}, str(error))
-                return {"CANCELLED"}
+                return self._refuse(context, error)
             context.window_manager.progress_update(round(100 * progress))
             context.workspace.status_text_set(f"Armature Dynamics: {stage_name} {100 * progress:.0f} %   Esc: stop")
         # every event is ours: an undo in the middle would take the data away that the take works on
@@ -139,6 +137,11 @@ class ARMATURE_DYNAMICS_OT_simulate(OnArmature, bpy.types.Operator):
         context.window_manager.event_timer_remove(self._timer)
         context.window_manager.progress_end()
         context.workspace.status_text_set(None)
+
+    def _refuse(self, context, error):
+        preflight.keep(context.object, [refused(error)])
+        self.report({"ERROR"}, str(error))
+        return {"CANCELLED"}
 
     def _finish(self, report):
         if not report.ok:

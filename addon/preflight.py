@@ -7,7 +7,7 @@ import numpy as np
 from ..core import Motion, Simulation, compile_model
 from . import connection, objection, scenery, stage, take
 from .cast import Actor, assemble
-from .problem import ConversionError, Problem, gathered
+from .problem import ConversionError, Problem, gathered, refused
 from .rig import read_rig
 from .source import Source, still
 from .surface import surface_values
@@ -34,15 +34,14 @@ def _look(armature) -> list[Problem]:
         try:
             check(armature)
         except ConversionError as error:
-            if armature.armature_dynamics.enabled:
-                found.append(error.problem)
+            found.append(error.problem)
     try:
         actor = start(armature)
         found += objection.of_actor(actor) + _around(armature, actor)
         passing = _passing(actor)
         found += objection.overlaps(passing, _passing(_at_rest(actor)) if passing else ())
-    except ConversionError as error:
-        found.append(error.problem)
+    except ValueError as error:
+        found.append(refused(error))
     return found
 
 

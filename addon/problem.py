@@ -54,9 +54,14 @@ class ConversionError(ValueError):
     """An armature that cannot be made dynamic; one line that names the thing and the remedy."""
 
     def __init__(self, problem: Problem | str) -> None:
-        self.problem = problem if isinstance(problem, Problem) else Problem("refused", (), problem, severity=ERROR)
+        self.problem = refused(problem) if isinstance(problem, str) else problem
         named = f"bone {self.problem.bone!r}: " if self.problem.bones else ""
         super().__init__(named + self.problem.message)
+
+
+def refused(reason: str | ValueError) -> Problem:
+    """The problem that an error is about, which keeps a character from being simulated."""
+    return reason.problem if isinstance(reason, ConversionError) else Problem("refused", (), str(reason), "", ERROR)
 
 
 def gathered(problems: Iterable[Problem]) -> list[tuple[Problem, str]]:

@@ -332,6 +332,9 @@ def test_an_empty_range_becomes_the_actions(person):
     """Reversed ranges crash elsewhere (field case 7)."""
     key(person, "thigh.L", "rotation_quaternion", {3: (1, 0, 0, 0), 30: (1, 0, 0, 0)})
     person.armature_dynamics.frame_start, person.armature_dynamics.frame_end = 20, 10
+    with pytest.raises(RuntimeError, match="not a range"):
+        bpy.ops.armature_dynamics.simulate()
+    assert [item.code for item in person.armature_dynamics.problems] == ["frame_range"], "shown where it can be mended"
     fix(person, "frame_range")
     assert (person.armature_dynamics.frame_start, person.armature_dynamics.frame_end) == (3, 30)
 
