@@ -77,6 +77,7 @@ class SidebarPart:
     bl_region_type = "UI"
     bl_category = "Dynamics"
     bl_parent_id = "ARMATURE_DYNAMICS_PT_sidebar"
+    bl_order = 1
 
     @classmethod
     def poll(cls, context):

@@ -22,8 +22,12 @@ class ARMATURE_DYNAMICS_OT_check(OnArmature, bpy.types.Operator):
 
 
 class _OnProblem(OnArmature):
-    # an annotation of a class that is no operator's is inherited
-    index: bpy.props.IntProperty(name="Problem", description="Which of the problems [number in the list]", default=0)
+    index: bpy.props.IntProperty(
+        name="Problem",
+        description="Which of the problems [number in the list]",
+        default=0,
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
 
     @classmethod
     def poll(cls, context):
@@ -75,6 +79,7 @@ class ARMATURE_DYNAMICS_OT_select_problem(_OnProblem, bpy.types.Operator):
 
 class ARMATURE_DYNAMICS_PT_preflight(SidebarPart, bpy.types.Panel):
     bl_label = "Pre-flight"
+    bl_order = 0
 
     @classmethod
     def poll(cls, context):
