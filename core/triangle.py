@@ -10,6 +10,7 @@ from .mesh import PreparedMesh
 TINY = 1e-9  # [m] closer to the surface than this an axis tells no direction; the face does
 ALONG = 1e-14  # 1 - cos of a direction's angle to a face's normal below which it is that normal
 SAME = np.cos(np.radians(15.0))  # touches with normals closer than this may be one
+ROCKING = 0.02  # what a round touches when it turns by less than this [rad], it may touch in this step
 INWARD = 0.3  # an end's ball that touches an edge further inward than this lies within the round there
 # What is found per touch: the row of its pair, the part of the axis (0 and 1 at the ends), the normal, the distance of
 # the axis there and its place.
@@ -33,7 +34,8 @@ def round_mesh(
 
     A round touches with the balls at its ends and where the axis between them is closest to an edge. An end inside a
     solid is pushed out through the nearest face, one that is through a shell back to the side of the axis' middle.
-    Touches of a round in about one place and direction are one, the deepest. Features name the part of the axis and
+    Touches of a round in about one place and direction are one, the deepest, but for one that turning about it leads to
+    first. Features name the part of the axis and
     the direction, not the triangle, so that a contact lives on while it slides over a mesh.
     """
     if not len(triangle):
@@ -236,8 +238,40 @@ def _of_edges(
     sign = np.where(below, -1.0, 1.0)
     normal *= sign[:, None]
     keep = ~below | (ridden[row] & (distance < 2 * radii[row].max(axis=1)))
-    keep &= prepared.closest_there(feature, place, normal)
+    there = prepared.closest_there(feature, place, normal)
+    left = (keep & ~(there | below)).nonzero()[0]
+    face, leaves = _left_over(prepared, number[left], edge[left], feature[left], normal[left])
+    left, face = left[leaves], face[leaves]
+    distance[left] *= np.einsum("ij,ij->i", face, normal[left])
+    normal[left] = face
+    there[left] = True
+    keep &= there
     return tuple(x[keep] for x in (row, share, normal, sign * distance, center))
+
+
+def _left_over(
+    prepared: PreparedMesh, triangle: np.ndarray, edge: np.ndarray, feature: np.ndarray, away: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The normals (c, 3) of the faces over which directions `away` (c, 3) leave the normal cones of edges, and whether
+    they do so by little.
+
+    An axis that is nearly parallel to a face touches what bounds it on one side or, turned by next to nothing, on the
+    other. Both hold it: would one of them be gone at once, a body at rest would rock between them.
+    """
+    outward = prepared.outward[feature]
+    into = -prepared.gauges[triangle, :3, edge]
+    over = np.einsum("ij,ij->i", into, away)
+    # the other face is the first one's image in the plane of the edge and its outward normal
+    lean = 2.0 * np.einsum("ij,ij->i", outward, away)
+    beyond = lean * np.einsum("ij,ij->i", outward, into) - over
+    first = over > beyond
+    normal = prepared.normals[triangle]
+    second = 2.0 * np.einsum("ij,ij->i", outward, normal)[:, None] * outward - normal
+    face = np.where(first[:, None], normal, second)
+    face *= np.sign(np.einsum("ij,ij->i", face, away))[:, None]
+    across = np.abs(np.einsum("ij,ij->i", prepared.gauges[triangle, :3, edge + 3], away)) < TINY
+    told = lean != 0.0
+    return face, across & told & (np.maximum(over, beyond) < ROCKING) & (np.minimum(over, beyond) <= 0.0)
 
 
 def _feature(
@@ -269,7 +303,9 @@ def _distinct(
     length: np.ndarray,
     triangle: np.ndarray,
 ) -> Touches:
-    """One touch for each place on a round, that is a part of its axis and a direction: the deepest."""
+    """One touch for each place on a round, that is a part of its axis and a direction: the deepest, and the one that it
+    would turn to about it, lest it rocks between the two.
+    """
     kind = np.where(where <= 0.0, 0, np.where(where >= 1.0, 1, MIDDLE + (where > 0.5)))
     order = np.lexsort((triangle, gap, pair))
     of = pair[order]
@@ -280,15 +316,27 @@ def _distinct(
     better = np.arange(len(worse)) - (better.cumsum() - better - first).repeat(better)
     i, j = order[better], order[worse]
     alike = np.einsum("ij,ij->i", normal[i], normal[j]) > SAME
-    alike &= (kind[i] == kind[j]) | (np.abs(where[i] - where[j]) * length[i] < 0.5 * radius[i])
     i, j = i[alike], j[alike]
-    keep = np.ones(len(order), dtype=bool)
+    apart = np.abs(where[i] - where[j]) * length[i]
+    # what a turn about the deeper one, and how small a one, leads to
+    turn = np.where(apart < 0.1 * radius[i], np.inf, (gap[j] - gap[i]) / np.maximum(apart, TINY))
+    between = kind >= MIDDLE
+    alike = (apart < 0.5 * radius[i]) | (kind[i] == kind[j]) | (between[i] & between[j])
+    keep, alone = np.ones(len(order), dtype=bool), np.ones(len(order), dtype=bool)
     while len(i):
-        beaten = np.zeros(len(order), dtype=bool)
+        beaten, leans = np.zeros((2, len(order)), dtype=bool)
         beaten[j] = True
-        keep[j[~beaten[i]]] = False
-        still = keep[i] & keep[j]
-        i, j = i[still], j[still]
+        best = ~beaten[i]
+        # the partner of what nothing deeper is near to: what turning about it leads to first
+        least = np.where(alone, ROCKING, -np.inf)
+        np.minimum.at(least, i[best], np.where(alone[i[best]], turn[best], np.inf))
+        other = turn > least[i]
+        leans[i[best & ~other & between[j]]] = True
+        keep[j[best & other & (alike | (leans[i] & between[j]))]] = False
+        alone[j[best]] = False
+        still = keep[i] & keep[j] & ~best
+        i, j, turn, alike = i[still], j[still], turn[still], alike[still]
+    keep &= ~_bridged(pair, where, normal, gap, kind, order[keep[order]])
 
     # Which of 26 directions, each as wide as the gap between two: those along the axes are in the middle of theirs.
     toward = np.rint(1.49 * normal) @ (9.0, 3.0, 1.0) + 13.0
@@ -302,3 +350,18 @@ def _distinct(
     feature = name + 128 * (number - np.maximum.accumulate(np.where(new, number, 0)))
     point = center[kept] - radius[kept, None] * normal[kept]
     return Touches(pair, point, center[kept], normal[kept], gap[kept], feature)
+
+
+def _bridged(
+    pair: np.ndarray, where: np.ndarray, normal: np.ndarray, gap: np.ndarray, kind: np.ndarray, kept: np.ndarray
+) -> np.ndarray:
+    """Which touches (c,) between the ends are farther than the line on which both ends touch: they are never met before
+    these. `kept` (k,) are the numbers of those that count, the deepest of each pair first."""
+    end = np.full((2, int(pair.max(initial=-1)) + 2), -1)
+    for side in (0, 1):
+        of_side = kept[kind[kept] == side][::-1]
+        end[side, pair[of_side]] = of_side
+    first, second = end[:, pair]
+    line = gap[first] + where * (gap[second] - gap[first])
+    same = np.minimum(*(np.einsum("ij,ij->i", normal[one], normal) for one in (first, second))) > SAME
+    return (kind >= MIDDLE) & (first >= 0) & (second >= 0) & same & (gap >= line)

@@ -228,6 +228,20 @@ def test_capsule_that_lies_across_a_short_block_has_two_places():
     assert found.normal == pytest.approx(np.array([UP, UP]))
 
 
+@pytest.mark.parametrize("tilt", np.linspace(-0.015, 0.015, 7))
+def test_capsule_on_a_blunt_ridge_keeps_both_of_its_places(tilt):
+    """Which of two edges it lies on turns over with the least motion: a body at rest would rock between them."""
+    ridge = prism([(0.02, 0.0), (-0.02, 0.0), (-1.0, -0.15), (1.0, -0.15)])
+    axis = np.array([np.cos(tilt), 0.0, np.sin(tilt)])
+    found = touch(ridge, [[(0.0, 0.1, 0.1) - 0.15 * axis, (0.0, 0.1, 0.1) + 0.15 * axis]], radius=0.1)
+    order = found.center[:, 0].argsort()
+    held = order[np.abs(found.center[order, 0]) < 0.05]
+    # of a line through (0, 0.1): at an edge's height above the top, both by its own direction across
+    height = 0.1 + np.array([-0.02, 0.02]) * np.tan(tilt)
+    assert found.gap[held] == pytest.approx(height * np.cos(tilt) ** 2 - 0.1, abs=2e-5)
+    assert found.normal[held, 2] == pytest.approx([1.0, 1.0], abs=2e-4)
+
+
 def test_capsule_below_a_ridge_is_lifted_over_it():
     """A thin limb that sank into a roof's ridge comes out on top."""
     roof = prism([(0.0, 0.0), (-1.0, -1.0), (1.0, -1.0)])
