@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 import bpy
 import numpy as np
@@ -11,6 +11,8 @@ from mathutils import Matrix, Quaternion, Vector
 
 from . import compat
 from .convert import Character
+from .fcurve import write_fitted, write_lines
+from .keying import EVERY, EVERY_FRAME, STEP, Keying, between, choose, skeleton
 from .rig import rigid
 from .role import ANIMATED, SIMULATED
 from .source import Source
@@ -21,6 +23,9 @@ SAME_PLACE = 1e-6
 PATHS = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}
 """Where a rotation mode keeps its numbers; every other mode is an Euler order."""
 
+SHARE = 0.7
+"""Part of the progress that finding the poses is."""
+
 CHANNELS = ("location", "scale", "rotation_euler", *PATHS.values())
 
 
@@ -29,6 +34,7 @@ class Track:
     """The local transforms of one bone, one a frame.
 
     `roams`: not jointed to anything, its location is keyed throughout. `held`: stays as it is from the start frame on.
+    `turn`: from the source's rotation to the simulated one, at the last frame of a blend.
     """
 
     roams: bool = False
@@ -36,6 +42,7 @@ class Track:
     locations: list[Vector] = field(default_factory=list)
     rotations: list[Quaternion] = field(default_factory=list)
     scales: list[Vector] = field(default_factory=list)
+    turn: Quaternion | None = None
 
     def append(self, local: Matrix) -> None:
         location, rotation, scale = local.decompose()
@@ -43,46 +50,73 @@ class Track:
         self.rotations.append(rotation)
         self.scales.append(scale)
 
+    def between(self, source: Matrix, simulated: Matrix, weight: float) -> Matrix:
+        local, self.turn = between(source, simulated, weight, self.turn)
+        return local
 
-def bake(armature, character: Character, source: Source, poses: np.ndarray) -> Iterator[float]:
+
+@dataclass(frozen=True)
+class Baked:
+    """The `action`; the poses (n, 4, 4) that the bones with links have in the armature's space on the frames where they
+    are `played` as a blend; whether each frame (F,) from start to end is `exact` in all bones' keys; and how many
+    `keys` there are, of how many with one on every frame, and what the fewer change [m, rad]."""
+
+    action: bpy.types.Action
+    played: dict[int, np.ndarray]
+    exact: np.ndarray
+    keys: dict[str, float]
+
+
+def bake(
+    armature, character: Character, source: Source, poses: np.ndarray, keying: Keying = EVERY_FRAME
+) -> Iterator[float]:
     """Writes link poses (F, n, 4, 4) from the source's start frame on into a new action and assigns it; the source's
-    action stays as it is. Yields progress 0 … 1; nothing is written before the end. Returns the action."""
+    action stays as it is. Yields progress 0 … 1; nothing is written before the end. Returns what was Baked."""
     tracks = _tracks(character)
     targets = _bone_poses(character, source, poses)
-    chain = _chain(character)
+    chain = _chain(character, character.bones if keying.blends else ())
     bones = [armature.data.bones[name] for name in character.rig.names]
-    last = source.start + len(poses) - 1
+    source = replace(source, end=source.start + len(poses) - 1)
     begin, _ = source.at(source.start)
-    for frame in range(source.first, last + 1):
+    frames = keying.frames(source)
+    shown = np.zeros((len(frames), len(bones), 4, 4)) if keying.mode != EVERY or keying.blends else None
+    for i, frame in enumerate(frames):
         posed: dict[int, Matrix] = {}
         own, _ = source.at(frame)
+        weight = keying.weight(frame, source)
+        blended: dict[int, Matrix] = {} if 0 < weight < 1 else posed
         for bone in chain:
             parent = int(character.rig.parents[bone])
             track = tracks.get(bone)
             if character.carrier[bone] < 0:
-                posed[bone] = Matrix(own[bone])
+                posed[bone] = blended[bone] = Matrix(own[bone])
                 continue
-            if track is None or frame < source.start:
+            if track is None or weight == 0:
                 local = _local(bones, own, bone, parent)
             else:
                 local = _local(bones, begin, bone, parent)
                 if not track.held:
                     aim = _unposed(bones, bone, parent, posed, Matrix(targets[frame - source.start, bone]))
                     local = _simulated(local, aim, track.roams)
+            posed[bone] = _posed(bones, bone, parent, posed, local)
+            if blended is not posed:
+                if track is not None:
+                    local = track.between(_local(bones, own, bone, parent), local, weight)
+                blended[bone] = _posed(bones, bone, parent, blended, local)
+            elif track is not None:
+                track.turn = None
             if track is not None:
                 track.append(local)
-            posed[bone] = _posed(bones, bone, parent, posed, local)
-        yield (frame - source.first + 1) / (last - source.first + 1)
-    return _write(armature, character, tracks, source)
+        if shown is not None:
+            shown[i, chain] = [blended[bone] for bone in chain]
+        yield SHARE * (i + 1) / len(frames)
+    return (yield from _write(armature, character, tracks, source, keying, shown))
 
 
-def _chain(character: Character) -> list[int]:
-    """Every bone whose pose is needed: the simulated ones and all above them, parents first."""
-    rig = character.rig
-    needed = {
-        int(other) for bone, role in enumerate(character.roles) if role == SIMULATED for other in rig.ancestors(bone)
-    }
-    return sorted(needed)
+def _chain(character: Character, others: Iterable[int] = ()) -> list[int]:
+    """Every bone whose pose is needed: the simulated ones, the others, and all above them, parents first."""
+    needed = [bone for bone, role in enumerate(character.roles) if role == SIMULATED]
+    return sorted({int(above) for bone in (*needed, *others) for above in character.rig.ancestors(bone)})
 
 
 def _tracks(character: Character) -> dict[int, Track]:
@@ -142,21 +176,35 @@ def _simulated(start: Matrix, aim: Matrix, roams: bool) -> Matrix:
     return Matrix.LocRotScale(aim.to_translation() if roams else location, aim.to_quaternion(), scale)
 
 
-def _write(armature, character: Character, tracks: dict[int, Track], source: Source):
-    """All curves in one go, into a copy of the source's action so that everything else plays as before."""
+def _write(armature, character: Character, tracks: dict[int, Track], source: Source, keying: Keying, shown):
+    """All curves in one go, into a copy of the source's action so that everything else plays as before. Yields progress
+    while it chooses the keys; returns what was Baked."""
+    names = character.rig.names
+    rotations = {
+        bone: _rotation_channels(armature.pose.bones[names[bone]].rotation_mode, track.rotations)
+        for bone, track in tracks.items()
+    }
+    choice = None
+    if keying.mode != EVERY:
+        locations = np.stack([np.array(track.locations) for track in tracks.values()], axis=1)
+        turns = [values for _, values in rotations.values()]
+        choosing = choose(keying, skeleton(armature, character, source, list(tracks), shown, locations, turns), source)
+        choice = yield from _later(choosing)
     before = armature.animation_data.action if armature.animation_data else None
     identifier = compat.slot_identifier(armature)
     name = f"{armature.name} Dynamics"
     action = before.copy() if before else bpy.data.actions.new(name)
     action.name = name
     holder = compat.channels(armature, action, identifier)
-    keyed = _clear(holder, [character.rig.names[bone] for bone in tracks])
-    still = source.start - source.first + 1  # what is constant from the start frame on is keyed up to there
-    for bone, track in tracks.items():
-        pose_bone = armature.pose.bones[character.rig.names[bone]]
+    keyed = _clear(holder, [names[bone] for bone in tracks])
+    # what is constant from the start frame on is keyed up to there
+    still = None if keying.blends else source.start - source.first + 1
+    written = every = 0
+    for i, (bone, track) in enumerate(tracks.items()):
+        pose_bone = armature.pose.bones[names[bone]]
         group = holder.groups.get(pose_bone.name) or holder.groups.new(pose_bone.name)
-        channel, rotations = _rotation_channels(pose_bone.rotation_mode, track.rotations)
-        values = {channel: rotations[:still] if track.held else rotations}
+        channel, turns = rotations[bone]
+        values = {channel: turns[:still] if track.held else turns}
         if track.roams:
             values["location"] = np.array(track.locations)
         elif not character.rig.connected[bone] and (
@@ -166,9 +214,40 @@ def _write(armature, character: Character, tracks: dict[int, Track], source: Sou
         if bone_path(pose_bone.name, "scale") in keyed or (track.scales[-1] - pose_bone.scale).length > SAME_PLACE:
             values["scale"] = np.array(track.scales[:still])
         for channel, columns in values.items():
-            _write_curves(holder, group, bone_path(pose_bone.name, channel), columns, source.first)
+            path, kept = bone_path(pose_bone.name, channel), np.ones(len(columns), dtype=bool)
+            # the tolerance is not about scales
+            if choice is None or (channel == "scale" and np.ptp(columns, axis=0).any()):
+                write_lines(holder, group, path, columns, source.first)
+            else:
+                kept = choice.kept[: len(columns), i]
+                write_fitted(holder, group, path, columns, source.first, kept)
+            written, every = written + int(kept.sum()) * columns.shape[1], every + columns.size
     compat.assign_action(armature, action, identifier)
-    return action
+    changed = {"moved_max_m": choice.moved, "turned_max_deg": float(np.degrees(choice.turned))} if choice else {}
+    keys = {"written": written, "every_frame": every, **changed}
+    return Baked(action, _blended(source, keying, shown), _exact(source, keying), keys)
+
+
+def _later(steps: Iterator[float]):
+    """Runs a generator of progress as the second part of the work; returns what it returns."""
+    while True:
+        try:
+            yield SHARE + (1 - SHARE) * next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
+def _blended(source: Source, keying: Keying, shown) -> dict[int, np.ndarray]:
+    """The poses on the simulated frames that are not the simulation's alone."""
+    frames = range(source.start, source.end + 1) if keying.blends else ()
+    return {frame: shown[frame - source.first] for frame in frames if keying.weight(frame, source) < 1}
+
+
+def _exact(source: Source, keying: Keying) -> np.ndarray:
+    count = source.end - source.start + 1
+    if keying.mode != STEP:
+        return np.ones(count, dtype=bool)
+    return keying.fixed(source)[source.start - source.first :][:count]
 
 
 def bone_path(name: str, channel: str) -> str:
@@ -221,21 +300,3 @@ def _axis_angles(rotations: list[Quaternion]) -> np.ndarray:
         angle = turn + 2 * np.pi * np.round((angle - turn) / (2 * np.pi)) if i else turn
         values[i] = angle, *axis
     return values
-
-
-def _write_curves(holder, group, path: str, values: np.ndarray, first: int) -> None:
-    """One curve for each column of `values` (F, k), with straight lines between whole frames."""
-    enums = bpy.types.Keyframe.bl_rna.properties
-    linear = enums["interpolation"].enum_items["LINEAR"].value
-    clamped = enums["handle_left_type"].enum_items["AUTO_CLAMPED"].value
-    count = len(values)
-    for index, column in enumerate(values.T):
-        curve = holder.fcurves.new(path, index=index)
-        curve.group = group
-        keys = curve.keyframe_points
-        keys.add(count)
-        keys.foreach_set("co", np.column_stack([np.arange(first, first + count), column]).astype(np.float32).ravel())
-        keys.foreach_set("interpolation", np.full(count, linear, dtype=np.int32))
-        keys.foreach_set("handle_left_type", np.full(count, clamped, dtype=np.int32))
-        keys.foreach_set("handle_right_type", np.full(count, clamped, dtype=np.int32))
-        curve.update()

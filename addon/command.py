@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import bpy
 
 from . import connection, operators
 from .intake import open_input
+from .keying import REDUCED, STEP
 from .problem import ConversionError, Problem
 from .report import Report
 from .take import take
@@ -59,6 +61,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frames", metavar="A:B", type=_frames, help="first and last frame; default: the action's")
     parser.add_argument("--substeps", metavar="N", type=_substeps, help="steps per frame; default: what it needs")
     parser.add_argument("--no-ground", action="store_true", help="fall without end")
+    keys = parser.add_mutually_exclusive_group()
+    keys.add_argument("--key-step", metavar="N", type=_step, help="a key on every N-th frame; default: on every one")
+    keys.add_argument("--reduce-keys", metavar="MM:DEG", type=_tolerance, help="as few keys as stay within so much")
+    parser.add_argument("--blend", metavar="IN:OUT", type=_blend, help="frames to blend from and to the animation")
     parser.add_argument("--out", metavar="OUT.blend", type=Path, help="where the baked file goes")
     parser.add_argument("--report", metavar="R.json", type=Path, help="where the measurements go")
 
@@ -80,6 +86,29 @@ def _substeps(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000")
     return int(text)
+
+
+def _step(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= LAST_FRAME:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of frames, 1 or more")
+    return int(text)
+
+
+def _tolerance(text: str) -> tuple[float, float]:
+    try:
+        millimeters, degrees = map(float, text.split(":"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a tolerance; write it as MM:DEGREES, as 1:0.1") from None
+    if not (0.001 <= millimeters < math.inf and 0.001 <= degrees <= 180):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a tolerance; both must be at least 0.001")
+    return millimeters, degrees
+
+
+def _blend(text: str) -> tuple[int, int]:
+    first, separator, last = text.partition(":")
+    if not (separator and first.isdecimal() and last.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers of frames; write it as 10:20")
+    return int(first), int(last)
 
 
 def _answered(work: Callable[[], Report]) -> int:
@@ -109,6 +138,14 @@ def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace],
         settings.substeps = options.substeps
     if options.no_ground:
         settings.use_ground = False
+
+    if options.key_step:
+        settings.key_mode, settings.key_step = STEP, options.key_step
+    if options.reduce_keys:
+        settings.key_mode = REDUCED
+        settings.key_distance, settings.key_angle = options.reduce_keys
+    if options.blend:
+        settings.blend_in, settings.blend_out = options.blend
 
     report = _followed(take(armature))
     report.input = getattr(options, "input", bpy.data.filepath)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
+from .bake import Baked
 from .cast import Actor, Cast
 from .connection import Grip
 from .prop import placed
@@ -28,15 +29,21 @@ class Fidelity:
     gaps_m: np.ndarray
 
 
-def measure(cast: Cast, grips: list[Grip], poses: np.ndarray, closed: np.ndarray) -> Iterator[float]:
+def measure(
+    cast: Cast, grips: list[Grip], poses: np.ndarray, closed: np.ndarray, baked: list[Baked]
+) -> Iterator[float]:
     """Evaluates the rigs at each frame of link poses (F, n, 4, 4), yielding progress 0 … 1; returns the Fidelity.
 
-    `closed` (F, k): whether each connection holds.
+    `closed` (F, k): whether each connection holds. Frames that are not exact do not count, and on those that are a
+    blend the rigs are compared with that.
     """
     scene = bpy.context.scene
     current, subframe = scene.frame_current, scene.frame_subframe
-    followers = [_Follower(actor) for actor in cast.actors]
     start = cast.actors[0].source.start
+    followers = [_Follower(actor, own.played) for actor, own in zip(cast.actors, baked)]
+    exact = np.all([own.exact for own in baked], axis=0)
+    blended = np.array([any(start + i in own.played for own in baked) for i in range(len(poses))], dtype=bool)
+    closed = closed & (exact & ~blended)[:, None]
     worst, ends = np.zeros(4), np.empty((len(poses), len(grips), 2, 4, 4))
     actual = np.tile(np.eye(4), (len(cast.links) + 1, 1, 1))  # the last one is the world
     try:
@@ -45,7 +52,8 @@ def measure(cast: Cast, grips: list[Grip], poses: np.ndarray, closed: np.ndarray
             for follower in followers:
                 links = follower.actor.links
                 actual[links], found = follower.look(start + i, expected[links])
-                worst = np.maximum(worst, found)
+                if exact[i]:
+                    worst = np.maximum(worst, found)
             for prop in cast.linked:
                 if prop.thing:
                     actual[cast.number(prop)] = rigid(placed(prop.thing))
@@ -59,10 +67,10 @@ def measure(cast: Cast, grips: list[Grip], poses: np.ndarray, closed: np.ndarray
 
 
 class _Follower:
-    """Compares one actor with the trajectory."""
+    """Compares one actor with the trajectory, or with what is `played` in its stead."""
 
-    def __init__(self, actor: Actor) -> None:
-        self.actor = actor
+    def __init__(self, actor: Actor, played: dict[int, np.ndarray]) -> None:
+        self.actor, self.played = actor, played
         links = actor.character.links
         number = {link: i for i, link in enumerate(links)}
         self.jointed = [i for i, link in enumerate(links) if link.parent in number]
@@ -75,12 +83,19 @@ class _Follower:
         character = self.actor.character
         bones, world = evaluated_poses(self.actor.armature, character.rig)
         bones = world @ bones[character.bones]
+        if frame in self.played:
+            expected = rigid(world @ self.played[frame][character.bones])
+            expected[:, :3, :3] = expected[:, :3, :3] @ character.offsets
         actual = rigid(bones)
         actual[:, :3, :3] = actual[:, :3, :3] @ character.offsets
         place = np.linalg.norm(actual[:, :3, 3] - expected[:, :3, 3], axis=1).max()
         chord = np.linalg.norm(actual[:, :3, :3] - expected[:, :3, :3], axis=(1, 2)).max()
         turn = np.degrees(2 * np.arcsin(min(chord / np.sqrt(8), 1.0)))
-        anchors = np.where(self.keyed[:, None, None], self._anchors(frame), self.held)
+        anchors = self.held
+        if frame in self.played:
+            anchors = self._joints(self.played[frame])
+        elif self.keyed.any():
+            anchors = np.where(self.keyed[:, None, None], self._anchors(frame), self.held)
         apart = np.linalg.norm((bones[self.parents] @ anchors)[:, :3, 0] - bones[self.jointed, :3, 3], axis=1)
         heads = bones[:, :3, 3]
         reach = np.abs([heads, heads - world[:3, 3]]).max()
@@ -89,7 +104,10 @@ class _Follower:
     def _anchors(self, frame: int) -> np.ndarray:
         """Where the source has joints in their parents' bones (k, 4, 1) at a frame. Bones' matrices in Blender are
         skewed by up to 3e-6, so this is asked of them as they are."""
-        poses = self.actor.source.at(frame)[0][self.actor.character.bones]
+        return self._joints(self.actor.source.at(frame)[0])
+
+    def _joints(self, poses: np.ndarray) -> np.ndarray:
+        poses = poses[self.actor.character.bones]
         return np.linalg.inv(poses[self.parents]) @ poses[self.jointed][:, :, 3:]
 
 

@@ -6,6 +6,7 @@ import bpy
 
 from . import stage
 from .collider import NONE
+from .keying import REDUCED, STEP
 from .role import IGNORED
 from .surface import VALUES, materials
 
@@ -118,6 +119,22 @@ class ARMATURE_DYNAMICS_PT_scene(SidebarPart, bpy.types.Panel):
         layout.prop(settings, "mute_drivers")
 
 
+class ARMATURE_DYNAMICS_PT_keys(SidebarPart, bpy.types.Panel):
+    bl_label = "Keys"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context):
+        layout = self.layout
+        layout.use_property_split, layout.use_property_decorate = True, False
+        settings = context.object.armature_dynamics
+        layout.prop(settings, "key_mode")
+        for name in {STEP: ("key_step",), REDUCED: ("key_distance", "key_angle")}.get(settings.key_mode, ()):
+            layout.prop(settings, name)
+        column = layout.column(align=True)
+        column.prop(settings, "blend_in")
+        column.prop(settings, "blend_out")
+
+
 class ARMATURE_DYNAMICS_PT_display(SidebarPart, bpy.types.Panel):
     bl_label = "Viewport Display"
     bl_options = {"DEFAULT_CLOSED"}
@@ -207,6 +224,7 @@ CLASSES = (
     ARMATURE_DYNAMICS_PT_sidebar,
     ARMATURE_DYNAMICS_PT_body,
     ARMATURE_DYNAMICS_PT_scene,
+    ARMATURE_DYNAMICS_PT_keys,
     ARMATURE_DYNAMICS_PT_display,
     ARMATURE_DYNAMICS_PT_result,
     ARMATURE_DYNAMICS_PT_warnings,

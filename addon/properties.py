@@ -15,6 +15,7 @@ from bpy.props import (
 
 from .collider import AUTO, BOX, CAPSULE, HULL, NONE, SPHERE, TAPERED
 from .connection_settings import ARMATURE_DYNAMICS_PG_connection
+from .keying import EVERY, REDUCED, STEP
 from .role import ANIMATED, IGNORED, SIMULATED
 from .surface import LAYERS, SurfaceSettings
 
@@ -115,6 +116,50 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         type=ARMATURE_DYNAMICS_PG_surface,
         name="Scenery Surface",
         description="The surface of the ground, and of scenery that is no rigid body",
+    )
+    key_mode: EnumProperty(
+        name="Keys",
+        description="Which frames the result has keys on; those of bones that are not simulated stay as they are",
+        items=(
+            (EVERY, "Every Frame", "A key on every frame, with straight lines between"),
+            (STEP, "Every n-th Frame", "Keys on every n-th frame, with curves that follow the frames between"),
+            (REDUCED, "Reduced", "As few keys as stay within a tolerance, all along the chains of bones"),
+        ),
+        default=EVERY,
+    )
+    key_step: IntProperty(
+        name="Step", description="Frames from one key to the next [frames]", default=2, min=1, soft_max=12
+    )
+    key_distance: FloatProperty(
+        name="Distance",
+        description="How far the ends of bones may be in the world from where they are with a key on every frame [mm]",
+        default=1.0,
+        min=0.001,
+        soft_max=100.0,
+        precision=3,
+    )
+    key_angle: FloatProperty(
+        name="Angle",
+        description="How far bones may be turned in the world from how they are with a key on every frame [degrees]",
+        default=0.1,
+        min=0.001,
+        soft_max=10.0,
+        precision=3,
+    )
+    blend_in: IntProperty(
+        name="Blend In",
+        description="Frames over which the source animation becomes the simulation, from the start on [frames]",
+        default=0,
+        min=0,
+        soft_max=48,
+    )
+    blend_out: IntProperty(
+        name="Blend Out",
+        description="Frames over which the simulation becomes the source animation again, up to the end; it goes on "
+        "from there [frames]",
+        default=0,
+        min=0,
+        soft_max=48,
     )
     mute_constraints: BoolProperty(
         name="Mute Constraints",

@@ -62,6 +62,8 @@ class Report:
     scenery: dict[str, list[str]] = field(default_factory=dict)
     """Names of the objects that were `taken` as scenery, and of those that were `ignored`."""
     connections: list[dict] = field(default_factory=list)
+    keys: dict[str, float] = field(default_factory=dict)
+    """Where not every frame is keyed: how many numbers were `written`, how many it would be, and what that changes."""
     warnings: list[Problem] = field(default_factory=list)
     ok: bool = True
     automatic: bool = False
@@ -71,6 +73,8 @@ class Report:
         values = asdict(self)
         del values["automatic"]
         values["warnings"] = [warning.as_dict() for warning in self.warnings]
+        if not self.keys:
+            del values["keys"]
         return values
 
     def lines(self) -> list[str]:
@@ -82,10 +86,20 @@ class Report:
             f"Joints apart by {1e3 * self.joint_separation_max_m:.1e} mm",
             *([f"Connections apart by {1e3 * self.gap_m():.1e} mm"] if self.connections else []),
             f"Bake exact to {1e3 * self.bake_error_max_m:.1e} mm, {self.bake_error_max_deg:.1e}°",
+            *self.fewer(),
             *self.landing(),
             f"Sinks in by {1e3 * self.penetration_max_m:.2f} mm",
             f"Limits exceeded by {self.limit_violation_max_deg:.2f}°",
             f"Energy gained {self.energy_gain_max_J:.1e} J",
+        ]
+
+    def fewer(self) -> list[str]:
+        """What was saved by keying fewer frames, as lines."""
+        if not self.keys:
+            return []
+        return [
+            f"{self.keys['written']} keys instead of {self.keys['every_frame']}, which moves bones by up to "
+            f"{1e3 * self.keys['moved_max_m']:.2g} mm and {self.keys['turned_max_deg']:.2g}°"
         ]
 
     def landing(self) -> list[str]:
@@ -120,11 +134,12 @@ class Report:
         return [warning.line for warning in others] + lines
 
     def judge(
-        self, height: float, length: float, weight: float, reach: float, driven: bool, exact: Sequence[bool] = ()
-    ) -> None:
+        self, height: float, length: float, weight: float, reach: float, driven: bool, exact: Sequence[bool] = (),
+        allowed: tuple[float, float] = (0.0, 0.0),
+    ) -> None:  # fmt: skip
         """Adds a warning for each broken promise, and sets `ok`. `height` and `length` (its largest extent) [m],
         `weight` [N], `reach` the largest coordinate [m]; a `driven` character may gain energy; `exact` connections do
-        not come apart."""
+        not come apart; fewer keys are `allowed` to change so much [m, rad]."""
         size = max(1.0, height / PROMISED_HEIGHT)
         rounding = ROUNDINGS * float(np.spacing(np.float32(reach)))
         promises = [
@@ -132,11 +147,17 @@ class Report:
             (
                 "bake_error",
                 self.bake_error_max_m,
-                max(ERROR * size, rounding),
+                max(ERROR * size, rounding) + allowed[0],
                 "m",
                 "the rig does not reach the simulated place",
             ),
-            ("bake_error", self.bake_error_max_deg, ERROR_DEG, "°", "the rig does not reach the simulated turn"),
+            (
+                "bake_error",
+                self.bake_error_max_deg,
+                ERROR_DEG + float(np.degrees(allowed[1])),
+                "°",
+                "the rig does not reach the simulated turn",
+            ),
             ("penetration", self.penetration_max_m, PENETRATION * height, "m", "it sinks into what it touches"),
             ("limit", self.limit_violation_max_deg, LIMIT_DEG, "°", "joints exceed their limits"),
         ]
@@ -144,7 +165,7 @@ class Report:
             (
                 "connection_apart",
                 connection["gap_max_m"] or 0.0,
-                max(GAP * size, rounding),
+                max(GAP * size, rounding) + 2 * allowed[0],
                 "m",
                 f"connection {connection['name']!r} comes apart",
             )

@@ -15,7 +15,7 @@ from .rig import UNEVEN_SCALE, Rig, check_scale, rigid
 
 @dataclass(frozen=True)
 class Source:
-    """Frames `first`, first + 1, …, with physics taking over at `start`.
+    """Frames `first`, first + 1, …, with physics taking over at `start`, up to `end`; there may be more after it.
 
     `poses` (F, n, 4, 4) of the bones as Blender evaluates them, in the armature's space; `worlds` (F, 4, 4) the
     armature's matrices. One frame stands for all where nothing is animated.
@@ -25,6 +25,11 @@ class Source:
     start: int
     poses: np.ndarray
     worlds: np.ndarray
+    end: int
+
+    @property
+    def last(self) -> int:
+        return max(self.end, self.first + len(self.poses) - 1)
 
     def at(self, frame: int) -> tuple[np.ndarray, np.ndarray]:
         """The bones' poses (n, 4, 4) and the armature's matrix (4, 4) at a scene frame, the last one after its end."""
@@ -33,9 +38,10 @@ class Source:
 
     @cached_property
     def world_poses(self) -> np.ndarray:
-        """Rigid world poses (F, n, 4, 4) [m] of the bones from the start frame on."""
+        """Rigid world poses (F, n, 4, 4) [m] of the bones from the start frame to the end."""
         begin = min(self.start - self.first, len(self.poses) - 1)
-        return rigid(self.worlds[begin:, None] @ self.poses[begin:])
+        own = slice(begin, self.end - self.first + 1)
+        return rigid(self.worlds[own, None] @ self.poses[own])
 
 
 def moves(armature) -> bool:
@@ -60,15 +66,17 @@ def action_range(armature) -> tuple[int, int] | None:
     return first, last
 
 
-def sample(armature, rig: Rig, start: int, last: int) -> Iterator[float]:
-    """Samples what the armature does by itself up to `last`, yielding progress 0 … 1; returns the Source.
+def sample(armature, rig: Rig, start: int, end: int, beyond: bool = False) -> Iterator[float]:
+    """Samples what the armature does by itself up to `end`, yielding progress 0 … 1; returns the Source.
 
-    Begins where its own action does, so that what happens before `start` can be kept. The current frame is restored.
+    Begins where its own action does, so that what happens before `start` can be kept, and goes on as far as that does
+    if what comes `beyond` the end counts. The current frame is restored.
     """
     scene = bpy.context.scene
     current, subframe = scene.frame_current, scene.frame_subframe
     own = action_range(armature)
     first = min(start, own[0]) if own else start
+    last = max(end, own[1]) if own and beyond else end
     frames = range(first, last + 1) if moves(armature) else range(start, start + 1)
     poses = np.empty((len(frames), len(rig.names), 4, 4))
     worlds = np.empty((len(frames), 4, 4))
@@ -80,7 +88,7 @@ def sample(armature, rig: Rig, start: int, last: int) -> Iterator[float]:
     finally:
         scene.frame_set(current, subframe=subframe)
     _check(rig, poses, worlds)
-    return Source(frames[0], start, poses, worlds)
+    return Source(frames[0], start, poses, worlds, end)
 
 
 def still(armature, rig: Rig, frame: int) -> Source:

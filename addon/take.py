@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 
 from ..core import Motion, Simulation, SimulationError, Trajectory, compile_model
-from . import connection, objection, scenery, stage, touches
+from . import connection, keying, objection, scenery, stage, touches
 from .bake import bake
 from .cast import Actor, Cast, assemble
 from .connection import Grip
@@ -57,16 +57,18 @@ def take(armature) -> Iterator[tuple[str, float]]:
     settings = armature.armature_dynamics
     start, end = settings.frame_start, settings.frame_end
     objection.check_range(armature)
+    keys = keying.of(settings)
+    keys.check(start, end)
     members = connection.group(armature)
     for member in members:
         read_rig(member)
         objection.check_blending(member)
     before = [stage.record(member) for member in members]
-    actions, done = [], False
+    bakes, done = [], False
     try:
         for member in members:
             stage.play_source(member)
-        cast, surroundings = yield from _cast(armature, members, start, end)
+        cast, surroundings = yield from _cast(armature, members, start, end, beyond=keys.blend_out > 0)
         fields, news = yield from _stage("sample", read_fields(start, end, members))
         grips, warnings = connection.connect(cast, start, end, frame_time())
         warnings[:0] = [warning for actor in cast.actors for warning in _warnings(cast, actor)]
@@ -86,21 +88,21 @@ def take(armature) -> Iterator[tuple[str, float]]:
         for i, actor in enumerate(cast.actors):
             own = actor.armature
             stage.mute_rivals(own, actor.character)
-            writing = bake(own, actor.character, actor.source, poses[:, actor.links])
-            actions.append((yield from _stage("bake", writing, i, len(members))))
+            writing = bake(own, actor.character, actor.source, poses[:, actor.links], keys)
+            bakes.append((yield from _stage("bake", writing, i, len(members))))
         clock.append(time.perf_counter())
         loops = [list(trajectory.loop_names).index(grip.name) for grip in grips]
         closed = trajectory.loop_closed[:, loops] if loops else np.empty((len(poses), 0), dtype=bool)
-        fidelity = yield from _stage("measure", measure(cast, grips, poses, closed))
+        fidelity = yield from _stage("measure", measure(cast, grips, poses, closed, bakes))
         done = True
     finally:
         if not done:
             for member, played in zip(members, before):
                 stage.restore(member, played)
-            for action in actions:
-                bpy.data.actions.remove(action)
-    for member, played, action in zip(members, before, actions):
-        stage.set_simulated(member, played, action, members)
+            for baked in bakes:
+                bpy.data.actions.remove(baked.action)
+    for member, played, baked in zip(members, before, bakes):
+        stage.set_simulated(member, played, baked.action, members)
     seconds = dict(zip(("convert", "simulate", "bake"), np.diff(clock).tolist(), strict=True))
     report = Report(
         input=bpy.data.filepath, armature=armature.name, bodies=simulation.model.n - len(cast.linked),
@@ -110,6 +112,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
         bake_error_max_deg=fidelity.error_deg, connections=held(grips, loops, fidelity.gaps_m, simulation, start),
         passing=list(simulation.passing),
         scenery={"taken": [thing.name for thing in surroundings.shapes], "ignored": sorted(surroundings.ignored)},
+        keys=keying.summed([baked.keys for baked in bakes]) if keys.mode != keying.EVERY else {},
         warnings=warnings, ok=len(trajectory) == frames, automatic=not settings.substeps, **measured(trajectory),
     )  # fmt: skip
     report.judge(
@@ -119,6 +122,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
         reach=fidelity.reach_m,
         driven=bool(fields) or _is_driven(cast, grips),
         exact=[not grip.springy for grip in grips],
+        allowed=keys.tolerance,
     )
     for actor in cast.actors:
         _keep_touches(actor, trajectory, start)
@@ -152,12 +156,12 @@ def _stage(name: str, steps: Iterator[float], part: int = 0, parts: int = 1):
         yield name, (part + progress) / parts
 
 
-def _cast(armature, members: list, start: int, end: int):
+def _cast(armature, members: list, start: int, end: int, *, beyond: bool):
     """Samples the source animations, builds the characters and reads what they may land on, yielding progress; returns
     the Cast and the Surroundings."""
     actors, parts = [], len(members) + 2
     for i, member in enumerate(members):
-        source = yield from _stage("sample", sample(member, read_rig(member), start, end), i, parts)
+        source = yield from _stage("sample", sample(member, read_rig(member), start, end, beyond), i, parts)
         actors.append(actor_of(member, source))
     if all(link.keyed for actor in actors for link in actor.character.links):
         raise ConversionError(

@@ -1,0 +1,55 @@
+"""Curves of an action, written in bulk."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+
+from ..core.curve import fitted
+
+
+def _options() -> dict[str, dict[str, int]]:
+    """Blender's numbers of the options of a key."""
+    properties = bpy.types.Keyframe.bl_rna.properties
+    return {
+        name: {item.identifier: item.value for item in properties[name].enum_items}
+        for name in ("interpolation", "handle_left_type")
+    }
+
+
+def write_lines(holder, group, path: str, values: np.ndarray, first: int) -> None:
+    """One curve for each column of `values` (F, k), with a key on every frame and straight lines between."""
+    frames = np.arange(first, first + len(values))
+    for index, column in enumerate(values.T):
+        _write(holder, group, path, index, {"co": (frames, column)}, "LINEAR", "AUTO_CLAMPED")
+
+
+def write_fitted(holder, group, path: str, values: np.ndarray, first: int, kept: np.ndarray) -> None:
+    """One curve for each column of `values` (F, k), with keys on the kept frames (F,) and handles that make it follow
+    the others."""
+    handles = fitted(values[:, None], kept[:, None])[1][kept, 0]
+    frames = np.flatnonzero(kept)
+    third = np.diff(frames, prepend=frames[0] - 3, append=frames[-1] + 3) / 3
+    frames = frames + first
+    for index, column in enumerate(values.T):
+        points = {
+            "co": (frames, column[kept]),
+            "handle_left": (frames - third[:-1], handles[:, 0, index]),
+            "handle_right": (frames + third[1:], handles[:, 1, index]),
+        }
+        _write(holder, group, path, index, points, "BEZIER", "FREE")
+
+
+def _write(holder, group, path: str, index: int, points: dict[str, tuple], interpolation: str, handles: str) -> None:
+    numbers = _options()
+    curve = holder.fcurves.new(path, index=index)
+    curve.group = group
+    keys = curve.keyframe_points
+    count = len(points["co"][0])
+    keys.add(count)
+    for name, columns in points.items():
+        keys.foreach_set(name, np.column_stack(columns).astype(np.float32).ravel())
+    keys.foreach_set("interpolation", np.full(count, numbers["interpolation"][interpolation], dtype=np.int32))
+    for side in ("handle_left_type", "handle_right_type"):
+        keys.foreach_set(side, np.full(count, numbers["handle_left_type"][handles], dtype=np.int32))
+    curve.update()
