@@ -12,7 +12,7 @@ from mathutils import Matrix, Quaternion, Vector
 from . import compat
 from .convert import Character
 from .fcurve import write_fitted, write_lines
-from .keying import EVERY, EVERY_FRAME, STEP, Keying, between, choose, skeleton
+from .keying import EVERY, EVERY_FRAME, STEP, Keying, Turn, between, choose, skeleton
 from .rig import rigid
 from .role import ANIMATED, SIMULATED
 from .source import Source
@@ -42,7 +42,7 @@ class Track:
     locations: list[Vector] = field(default_factory=list)
     rotations: list[Quaternion] = field(default_factory=list)
     scales: list[Vector] = field(default_factory=list)
-    turn: Quaternion | None = None
+    turn: Turn | None = None
 
     def append(self, local: Matrix) -> None:
         location, rotation, scale = local.decompose()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import atan2
+from math import atan2, pi
 
 import numpy as np
 from mathutils import Matrix, Quaternion, Vector
@@ -20,6 +20,9 @@ EVERY, STEP, REDUCED = "EVERY", "STEP", "REDUCED"
 
 AIM = 0.98
 """Part of the tolerance that is aimed for: Blender evaluates curves in single precision."""
+
+NO_TURN = 1e-6
+"""Turns by less than twice as much [rad] have no axis."""
 
 
 @dataclass(frozen=True)
@@ -93,17 +96,25 @@ def _ramp(passed: int, frames: int) -> float:
     return x * x * (3 - 2 * x)
 
 
-def between(source: Matrix, simulated: Matrix, weight: float, before: Quaternion | None) -> tuple[Matrix, Quaternion]:
+Turn = tuple[Vector, float]
+"""Axis and angle [rad]; the angle may be of several turns, in both directions."""
+
+
+def between(source: Matrix, simulated: Matrix, weight: float, before: Turn | None) -> tuple[Matrix, Turn]:
     """A bone's local transform on the way from its source's to the simulated one; and the turn from one to the other,
     which is to be told at the next frame: what tumbles on by more than half a turn must not take the other way round.
     """
     (place, rotation, scale), (aim, turned, stretch) = source.decompose(), simulated.decompose()
     turn = rotation.inverted() @ turned
-    if (turn.w if before is None else turn.dot(before)) < 0:
-        turn.negate()
     axis = Vector(turn[1:])
-    part = Quaternion(axis, weight * 2 * atan2(axis.length, turn.w))
-    return Matrix.LocRotScale(place.lerp(aim, weight), rotation @ part, scale.lerp(stretch, weight)), turn
+    angle = 2 * atan2(axis.length, turn.w)
+    last, most = before or (Vector((0.0, 1.0, 0.0)), 0.0)
+    axis = axis.normalized() if axis.length > NO_TURN else last
+    if before and axis.dot(last) < 0:
+        axis, angle = -axis, -angle
+    angle += 2 * pi * round((most - angle) / (2 * pi))
+    part = rotation @ Quaternion(axis, weight * angle)
+    return Matrix.LocRotScale(place.lerp(aim, weight), part, scale.lerp(stretch, weight)), (axis, angle)
 
 
 @dataclass(frozen=True)
@@ -143,7 +154,8 @@ def skeleton(
     carried = [bone for bone, owner in enumerate(owners) if owner >= 0]
     owned = [owners[bone] for bone in carried]
     rest = np.linalg.inv(rig.rest[bones])[owned]
-    points = [(rest @ _column(ends[carried]))[:, :3, 0] for ends in (rig.heads, rig.tails)]
+    sizes = np.linalg.norm(poses[:, bones][:, :, :3, :3], axis=2).max(axis=0)[owned]
+    points = [sizes * (rest @ _column(ends[carried]))[:, :3, 0] for ends in (rig.heads, rig.tails)]
     return Skeleton(
         locations=locations,
         rotations=np.stack([np.pad(values, ((0, 0), (0, 4 - values.shape[1]))) for values in rotations], axis=1),
