@@ -27,7 +27,7 @@ def write_lines(holder, group, path: str, values: np.ndarray, first: int) -> Non
 def write_fitted(holder, group, path: str, values: np.ndarray, first: int, kept: np.ndarray) -> None:
     """One curve for each column of `values` (F, k), with keys on the kept frames (F,) and handles that make it follow
     the others."""
-    handles = fitted(values[:, None], kept[:, None])[1][kept, 0]
+    handles = fitted(values[:, None].astype(float), kept[:, None])[1][kept, 0]
     frames = np.flatnonzero(kept)
     third = np.diff(frames, prepend=frames[0] - 3, append=frames[-1] + 3) / 3
     frames = frames + first

@@ -145,6 +145,8 @@ def skeleton(
     """The Skeleton of the bones that are keyed, parents first, from the poses (F, n, 4, 4) of all bones above them in
     the armature's space, their locations (F, B, 3) and rotations (F, 3 or 4) in their own modes."""
     rig, data = character.rig, [armature.data.bones[name] for name in character.rig.names]
+    # some Blenders make arrays of single precision out of their own vectors
+    turns = [values.astype(float) for values in rotations]
     number = {bone: i for i, bone in enumerate(bones)}
     above = [next((number[other] for other in list(rig.ancestors(bone))[1:] if other in number), -1) for bone in bones]
     scale = float(np.linalg.norm(source.worlds[0, :3, :3], axis=0).mean())
@@ -157,8 +159,8 @@ def skeleton(
     sizes = np.linalg.norm(poses[:, bones][:, :, :3, :3], axis=2).max(axis=0)[owned]
     points = [sizes * (rest @ _column(ends[carried]))[:, :3, 0] for ends in (rig.heads, rig.tails)]
     return Skeleton(
-        locations=locations,
-        rotations=np.stack([np.pad(values, ((0, 0), (0, 4 - values.shape[1]))) for values in rotations], axis=1),
+        locations=locations.astype(float),
+        rotations=np.stack([np.pad(values, ((0, 0), (0, 4 - values.shape[1]))) for values in turns], axis=1),
         modes=tuple(armature.pose.bones[rig.names[bone]].rotation_mode for bone in bones),
         parents=np.array(above, dtype=int),
         turned=np.array([_turns_with(data, rig, bone, number) for bone in bones], dtype=bool),

@@ -21,15 +21,24 @@ exact are taken."""
 
 @cache
 def operators(length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Maps from the samples (L + 1) of a segment to its handles (2, L + 1), and to its values at the frames inside
-    (L - 1, L + 1)."""
+    """Maps from the samples (L + 1) of a segment to its handles (2, L + 1), and from start, handles and end to its
+    values at the frames inside (L - 1, 4): Bernstein's polynomials."""
     t = np.arange(1, length) / length
-    weights = np.stack((3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2), axis=1)
-    line, thirds = np.zeros((length - 1, length + 1)), np.zeros((2, length + 1))
+    weights = np.stack(((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3), axis=1)
+    line, straight = np.zeros((length - 1, length + 1)), np.zeros((2, length + 1))
     line[:, 0], line[:, -1] = 1 - t, t
-    thirds[:, 0], thirds[:, -1] = (2 / 3, 1 / 3), (1 / 3, 2 / 3)
-    bent = np.linalg.pinv(weights) @ (np.eye(length + 1)[1:-1] - line) if length > 1 else np.zeros((2, 2))
-    return thirds + bent, line + weights @ bent
+    straight[:, 0], straight[:, -1] = (2 / 3, 1 / 3), (1 / 3, 2 / 3)
+    if length == 1:
+        return straight, weights
+    return straight + np.linalg.pinv(weights[:, 1:3]) @ (np.eye(length + 1)[1:-1] - line), weights
+
+
+def segments(values: np.ndarray, length: int) -> np.ndarray:
+    """The values (L - 1, F - L, ...) inside all segments of a length through values (F, ...), which may begin at any
+    frame."""
+    handles, weights = operators(length)
+    between = np.tensordot(handles, windows(values, length), (1, -1))
+    return np.tensordot(weights, np.stack((values[:-length], *between, values[length:])), 1)
 
 
 def windows(values: np.ndarray, length: int) -> np.ndarray:
@@ -76,8 +85,9 @@ def fitted(values: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray
         own = lengths == length
         start, bone = starts[own, None], bones[own, None]
         samples = values[start + np.arange(length + 1), bone]
-        bends, inside = operators(int(length))
+        bends, weights = operators(int(length))
         between = bends @ samples
+        points = np.stack((samples[:, 0], between[:, 0], between[:, 1], samples[:, -1]), axis=1)
         handles[start[:, 0], bone[:, 0], 1], handles[start[:, 0] + length, bone[:, 0], 0] = between[:, 0], between[:, 1]
-        curve[start + np.arange(1, length), bone] = inside @ samples
+        curve[start + np.arange(1, length), bone] = weights @ points
     return curve, handles

@@ -113,19 +113,25 @@ def quaternions(rotations: np.ndarray, modes: tuple[str, ...]) -> np.ndarray:
         else:
             x, y, z = (_about(np.eye(3)["XYZ".index(axis)], values[..., "XYZ".index(axis)]) for axis in mode)
             turn = quaternion_multiply(z, quaternion_multiply(y, x))  # the order's first letter turns first
-        result[..., own, :] = turn / np.maximum(np.linalg.norm(turn, axis=-1, keepdims=True), 1e-12)
+        result[..., own, :] = turn
+    result /= np.maximum(_size(result), 1e-12)[..., None]
     return result
 
 
 def _about(axes: np.ndarray, angles: np.ndarray) -> np.ndarray:
-    axes = axes / np.maximum(np.linalg.norm(axes, axis=-1, keepdims=True), 1e-12)
+    axes = axes / np.maximum(_size(axes), 1e-12)[..., None]
     half = angles[..., None] / 2
     return np.concatenate((np.cos(half), np.sin(half) * axes), axis=-1)
 
 
+def _size(vectors: np.ndarray) -> np.ndarray:
+    # faster than norms along an axis that short
+    return np.sqrt(np.einsum("...i,...i", vectors, vectors))
+
+
 def _angle(turns: np.ndarray) -> np.ndarray:
     """The angles (...) [rad] of unit quaternions (..., 4)."""
-    return 2 * np.arctan2(np.linalg.norm(turns[..., 1:], axis=-1), np.abs(turns[..., 0]))
+    return 2 * np.arctan2(_size(turns[..., 1:]), np.abs(turns[..., 0]))
 
 
 def _moved(turns: np.ndarray, arms: np.ndarray) -> np.ndarray:
@@ -143,10 +149,12 @@ def reduced(skeleton: Skeleton, meters: float, radians: float, fixed: np.ndarray
     for begin, end in pairwise(borders):
         own = slice(begin, end + 1)
         search = _Search(skeleton.piece(own), meters, radians, fixed[own])
-        for round_ in range(ROUNDS):
-            yield (begin + (end - begin) * round_ / ROUNDS) / last
+        for _ in search.prepare():
+            yield begin / last
+        for _ in range(ROUNDS):
             if search.improve():
                 break
+            yield (begin + end) / (2 * last)
         else:
             search.give_up()
         kept[own] |= search.kept
@@ -167,31 +175,34 @@ class _Search:
         self.unit = np.minimum(radians, meters / np.maximum(skeleton.reach(), 1e-12))
         self.stretch = np.linalg.norm(skeleton.shifts, axis=-2).max(axis=(0, 2))
         self.roaming = np.flatnonzero(np.ptp(skeleton.locations, axis=0).any(axis=-1))
-        lengths = [length for length in curve.LENGTHS if length < len(fixed)]
-        self.deviations = [self._deviations(length) for length in lengths]
-        self.barred = [curve.windows(fixed, length)[:, 1:-1].any(axis=-1) for length in lengths]
+        self.fixed = fixed
+        self.deviations: list[np.ndarray] = []
         self.caps = np.ones(self.truth.shape[:2])
         self.steps = np.ones((len(fixed) - 1, len(self.unit)), dtype=int)
         self.due = np.ones(len(self.unit), dtype=bool)
         self.kept = curve.visited(self.steps)
 
+    def prepare(self) -> Iterator[None]:
+        """Finds the deviations of all segments, length by length."""
+        for length in (length for length in curve.LENGTHS if length < len(self.fixed)):
+            self.deviations.append(self._deviations(length))
+            yield
+
     def _deviations(self, length: int) -> np.ndarray:
         """How far (L - 1, F - L, B) all segments of a length are from the samples inside."""
-        inside = curve.operators(length)[1].T
-        turns = (curve.windows(self.skeleton.rotations, length) @ inside).transpose(3, 0, 1, 2)
-        truth = curve.windows(self.truth, length)[..., 1:-1].transpose(3, 0, 1, 2)
-        found = self._turned(truth, turns)
+        truth = np.moveaxis(curve.windows(self.truth, length)[..., 1:-1], -1, 0)
+        found = self._turned(truth, curve.segments(self.skeleton.rotations, length))
         if len(self.roaming):
             locations = self.skeleton.locations[:, self.roaming]
-            away = curve.windows(locations, length) @ inside - curve.windows(locations, length)[..., 1:-1]
-            away = np.linalg.norm(away, axis=2).transpose(2, 0, 1) * (self.stretch[self.roaming] / self.meters)
+            away = curve.segments(locations, length) - np.moveaxis(curve.windows(locations, length)[..., 1:-1], -1, 0)
+            away = _size(away) * (self.stretch[self.roaming] / self.meters)
             found[..., self.roaming] = np.maximum(found[..., self.roaming], away)
         return found.astype(np.float32)
 
     def _turned(self, truth: np.ndarray, rotations: np.ndarray) -> np.ndarray:
-        chord = np.linalg.norm(quaternions(rotations, self.skeleton.modes) - truth, axis=-1)
-        chord = np.minimum(chord, np.linalg.norm(quaternions(rotations, self.skeleton.modes) + truth, axis=-1))
-        return 4 * np.arcsin(np.minimum(chord / 2, 1.0)) / self.unit
+        """The angles from unit quaternions to rotations as they are keyed, both (..., B, 4), in the joints' units."""
+        cosine = np.abs(np.einsum("...i,...i", quaternions(rotations, self.skeleton.modes), truth))
+        return 4 * np.arcsin(np.sqrt(np.maximum(1 - cosine, 0.0) / 2)) / self.unit
 
     def improve(self) -> bool:
         """Chooses keys within the caps, and cuts the caps where the errors of the chosen add up to too much; returns
@@ -236,8 +247,9 @@ class _Search:
     def _prices(self) -> list[np.ndarray]:
         """What segments cost; see `fewest`. Those of the joints that are due."""
         prices = []
-        for deviations, barred in zip(self.deviations, self.barred):
+        for deviations in self.deviations:
             own = deviations[..., self.due]
+            barred = curve.windows(self.fixed, len(own) + 1)[:, 1:-1].any(axis=-1)
             caps = curve.windows(self.caps[:, self.due], len(own) + 1)[..., 1:-1].transpose(2, 0, 1)
             good = (own <= caps).all(axis=0) & ~barred[:, None]
             prices.append(np.where(good, 1 + curve.NEATNESS * own.max(axis=0, initial=0.0), np.inf))
