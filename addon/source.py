@@ -101,7 +101,7 @@ def still(armature, rig: Rig, frame: int) -> Source:
     finally:
         scene.frame_set(current, subframe=subframe)
     _check(rig, poses[None], world[None])
-    return Source(frame, frame, poses[None], world[None])
+    return Source(frame, frame, poses[None], world[None], frame)
 
 
 def evaluated_poses(armature, rig: Rig) -> tuple[np.ndarray, np.ndarray]:
