@@ -33,7 +33,7 @@ OCTAVES = 3
 
 def read_fields(start: int, end: int, actors=()) -> Iterator[float]:
     """Samples the scene's force fields over the frames, yielding progress 0 … 1; returns a tuple of Fields, with one
-    sample for each frame, and RigWarnings about what does not act.
+    sample for each frame, and Problems about what does not act.
 
     `actors` are the objects that are simulated: like rigid bodies, they do not feel fields of their own. Fields whose
     parents are simulated follow the source animation.

@@ -73,7 +73,7 @@ def _at_rest(actor: Actor) -> Actor:
     bones = actor.armature.data.bones
     rest = np.array([bones[name].matrix_local for name in actor.character.rig.names], dtype=float)
     frame = actor.source.start
-    return take.actor_of(actor.armature, Source(frame, frame, rest[None], actor.source.worlds[-1:]))
+    return take.actor_of(actor.armature, Source(frame, frame, rest[None], actor.source.worlds[-1:], frame))
 
 
 def _passing(actor: Actor) -> tuple[tuple[str, str], ...]:
