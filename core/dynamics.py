@@ -140,7 +140,7 @@ def free_forces(
     natural, links, across = bias(model, kin, moving, gravity, wrenches)
     strain = model.coordinates.difference(model.coordinates.zero(), state.q)
     spring = model.coordinates.spring_force(strain, model.stiffness * strain)
-    passive = -spring - (model.damping + model.drive_damping) * state.v
+    passive = -spring - (model.damping + model.drive_damping + model.rubbing(state.v)) * state.v
     natural[model.columns.slot_of] += passive if forces is None else passive + forces
     return natural, links, across
 

@@ -35,14 +35,16 @@ class Joint:
     Per freedom, each a number or an array (d,):
     `lower`, `upper`: limits [rad or m]; for a spherical joint the swing limits are the half axes of an ellipse, unequal
     on either side, and the twist limits bound the turn about y. Infinite where free.
-    `damping` [N m s/rad], `armature` [kg m²]; drive `stiffness` [N m/rad] and `drive_damping` toward a target that is
-    the rest pose or, when the simulation is told to follow, the source motion.
+    `damping` [N m s/rad]; dry `friction` [N m], which holds what damping lets creep; `armature` [kg m²]; drive
+    `stiffness` [N m/rad] and `drive_damping` toward a target that is the rest pose or, when the simulation is told to
+    follow, the source motion.
     """
 
     kind: str = "spherical"
     lower: float | np.ndarray = -np.inf
     upper: float | np.ndarray = np.inf
     damping: float | np.ndarray = 0.0
+    friction: float | np.ndarray = 0.0
     armature: float | np.ndarray = 0.0
     stiffness: float | np.ndarray = 0.0
     drive_damping: float | np.ndarray = 0.0

@@ -155,7 +155,7 @@ class Link:
             self._refuse(f"unknown joint kind {joint.kind!r}", f"use one of {', '.join(FREEDOMS)}")
         d = FREEDOMS[joint.kind]
         values = {}
-        for name in ("lower", "upper", "damping", "armature", "stiffness", "drive_damping"):
+        for name in ("lower", "upper", "damping", "friction", "armature", "stiffness", "drive_damping"):
             value = values[name] = np.asarray(getattr(joint, name), dtype=float)
             if value.ndim > 1 or (value.ndim == 1 and value.shape != (d,)):
                 self._refuse(f"{name} has shape {value.shape}", f"give a number or {d} numbers")
@@ -171,7 +171,9 @@ class Link:
             if np.isfinite(lower).any() or np.isfinite(upper).any():
                 self._refuse("a free joint has no limits", "remove them or choose another joint")
             if any(value.any() for value in values.values()):
-                self._refuse("a free joint has no passive mechanics", "set damping, armature and drives to zero")
+                self._refuse(
+                    "a free joint has no passive mechanics", "set damping, friction, armature and drives to zero"
+                )
 
     def _refuse(self, what: str, remedy: str) -> NoReturn:
         raise LinkageError(f"link {self.name!r}: {what}; {remedy}")

@@ -13,6 +13,9 @@ from .linkage import Linkage
 from .shape import Shape
 from .spatial import pose, pose_inverse, rigid_inertia
 
+CRAWL = 1e-4
+"""So slow [rad/s or m/s] are joints that friction holds, where nothing else is said."""
+
 
 @dataclass(frozen=True)
 class State:
@@ -39,8 +42,8 @@ class Model:
 
     `parent` (n,) -1 for the world; `placement` (n, 4, 4) of the joints' rest frames in the parents' frames; `mass`
     (n,), `center` (n, 3), `inertia` (n, 6, 6) about the link's origin. Per freedom (nv,): `lower`, `upper`, `damping`,
-    `armature`, `stiffness`, `drive_damping`. `keyed` (n,) bool: moved by the source motion, without freedoms.
-    `columns`: how the joints' motion subspaces are laid out in freedom slots. `loops`: the virtual links.
+    `friction`, `armature`, `stiffness`, `drive_damping`. `keyed` (n,) bool: moved by the source motion, without
+    freedoms. `columns`: how the joints' motion subspaces are laid out in freedom slots. `loops`: the virtual links.
     """
 
     names: tuple[str, ...]
@@ -53,6 +56,7 @@ class Model:
     lower: np.ndarray
     upper: np.ndarray
     damping: np.ndarray
+    friction: np.ndarray
     armature: np.ndarray
     stiffness: np.ndarray
     drive_damping: np.ndarray
@@ -66,6 +70,14 @@ class Model:
     slot_inertia: np.ndarray
     trees: np.ndarray
     loops: Loops
+
+    def rubbing(self, v: np.ndarray, still: float = CRAWL) -> np.ndarray:
+        """The damping (nv,) that joints' dry friction amounts to at joint velocities `v` (nv,), of ball joints that of
+        the whole turn; what is slower than `still` [rad/s or m/s] creeps in proportion to its load. Taken from the last
+        step's velocities, it lets what was at rest go a few steps late."""
+        speed, ball = np.abs(v), self.coordinates.quaternion_v
+        speed[ball] = np.sqrt((v[ball] ** 2).sum(-1, keepdims=True))
+        return self.friction / np.maximum(speed, still)
 
     @property
     def n(self) -> int:
@@ -144,7 +156,7 @@ SUBSPACE = {
 }
 
 
-PER_FREEDOM = ("lower", "upper", "damping", "armature", "stiffness", "drive_damping")
+PER_FREEDOM = ("lower", "upper", "damping", "friction", "armature", "stiffness", "drive_damping")
 
 
 def compile_model(linkage: Linkage, leaf_freedoms: int | None = None) -> Model:

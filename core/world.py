@@ -16,13 +16,15 @@ from .impact import Law
 from .kinematics import Kinematics, Motions
 from .limits import Limits
 from .loops import strands_of
-from .model import Model
+from .model import CRAWL, Model
 from .motion import Follower
 from .shape import Box, Plane, Scenery, Shape
 from .spatial import cross
 
 _IDENTITY = np.eye(3)
 
+HOLD = 0.002
+"""Joints turn by less than so much of `slow` per `size` under a load that their friction holds."""
 TAUT = 2.0
 """How many times the weight at rest the loads of a swinging chain are taken for."""
 
@@ -245,6 +247,8 @@ class World:
         """Spring and damper forces (nv,) for the end of the coming half step, and how much they resist (nv,)."""
         model = self.model
         damping = model.damping + model.drive_damping
+        if model.friction.any():
+            damping = damping + model.rubbing(v, max(HOLD * self.slow() / self.size, CRAWL))
         force = -damping * v
         # The midpoint rule (0) is of second order but rings where springs are stiff for the step; the backward rule (1)
         # does not. Each freedom gets what it needs of the latter.
