@@ -9,7 +9,7 @@ from stage_scene import RATE, human, make_dynamic, mirrored, simulate, spread
 STEPS, TREAD, RISE, HALF_WIDTH = 3, 0.3, 0.17, 1.1
 EDGE = -0.28
 """Where the landing ends [m]; the stairs go down from there toward -y."""
-END = 90
+END = 115
 PEOPLE = {  # name: place of the feet (x, y) [m] at START, speed toward the stairs [m/s], color
     "Ann": ((-0.5, 0.0), 3.0, (0.85, 0.23, 0.06)),
     "Ben": ((0.5, 0.1), 3.2, (0.06, 0.32, 0.75)),
