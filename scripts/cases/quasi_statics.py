@@ -27,12 +27,12 @@ from scripts.cases.chain import peak_mb
 
 PLOTS = Path(__file__).resolve().parents[2] / "docs"
 MAKERS = {"molecule": molecule, "millipede": millipede, "bicycle": bicycle_chain}
-STEP = {"molecule": 0.02, "millipede": 0.02, "bicycle": 1e-3}
+STEP = {"molecule": 0.02, "millipede": 0.02, "bicycle": 4e-3}
 """Seconds of a step."""
 FORCE = {"molecule": 1.0, "millipede": 1.0, "bicycle": 0.01}
 """Newton."""
 STEPS = {"molecule": 150, "millipede": 300, "bicycle": 10_000}
-EXPONENTS = {"molecule": (3, 7, 11, 15, 19), "millipede": (3, 7, 11, 15, 19), "bicycle": (0.5, 1, 2, 3, 7, 19)}
+EXPONENTS = {"molecule": (3, 7, 11, 15, 19), "millipede": (3, 7, 11, 15, 19), "bicycle": (0.5, 1, 2, 7, 19)}
 NO_GRAVITY = np.zeros(3)
 
 
@@ -147,7 +147,7 @@ def plot() -> dict:
                 axis.loglog(2.0**-exponents, [row[key] for row in rows], style, label=label, markersize=4)
         _, dca_ms = exact(case, 8)
         axes[0].axhline(dca_ms, linestyle=":", color="gray")
-        axes[0].text(2.0**-19, dca_ms, f"{name}, all joints", fontsize="small", va="bottom", ha="right")
+        axes[0].text(0.5, dca_ms, f"{name}, all joints", fontsize="small", va="bottom")
     for axis, label in zip(axes, ("step [ms]", "joints computed")):
         axis.set(xlabel="threshold of the relative joint acceleration error", ylabel=label)
         axis.invert_xaxis()
@@ -166,7 +166,7 @@ def plot_bicycle(pyplot) -> None:
     quasi.apply(case.links, case.wrenches)
     figure, axes = pyplot.subplots(1, 2, figsize=(11, 5), layout="constrained")
     shapes = {"start": case.model.coordinates.zero(), "all joints": exact(case, steps)[0]}
-    for exponent in EXPONENTS["bicycle"]:
+    for exponent in EXPONENTS["bicycle"][:4]:
         approximate(quasi, case, 2.0**-exponent, steps)
         shapes[f"ε = 2^-{exponent:g}"] = quasi.q.copy()
     for label, q in shapes.items():
@@ -180,7 +180,7 @@ def plot_bicycle(pyplot) -> None:
     for axis in axes:
         axis.set(xlabel="x [m]", ylabel="z [m]", aspect="equal")
         axis.grid(alpha=0.3)
-    axes[0].legend(fontsize="small")
+    axes[1].legend(fontsize="small")
     figure.savefig(PLOTS / "quasi-statics-bicycle.png", dpi=100)
 
 
