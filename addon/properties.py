@@ -131,7 +131,7 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         name="Step", description="Frames from one key to the next [frames]", default=2, min=1, soft_max=12
     )
     key_distance: FloatProperty(
-        name="Distance",
+        name="Distance (mm)",
         description="How far the ends of bones may be in the world from where they are with a key on every frame [mm]",
         default=1.0,
         min=0.001,
@@ -139,7 +139,7 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         precision=3,
     )
     key_angle: FloatProperty(
-        name="Angle",
+        name="Angle (°)",
         description="How far bones may be turned in the world from how they are with a key on every frame [degrees]",
         default=0.1,
         min=0.001,

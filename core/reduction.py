@@ -8,7 +8,7 @@ too much, the joints above that contribute most get less.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -53,11 +53,8 @@ class Skeleton:
         return np.concatenate((self.locations, self.rotations), axis=-1)
 
     def piece(self, frames: slice) -> Skeleton:
-        varying = (self.locations, self.rotations), (self.heads, self.frames, self.shifts)
-        (locations, rotations), placed = ([values[frames] for values in group] for group in varying)
-        return Skeleton(
-            locations, rotations, self.modes, self.parents, self.turned, *placed, self.points, self.owners
-        )  # fmt: skip
+        names = ("locations", "rotations", "heads", "frames", "shifts")
+        return replace(self, **{name: getattr(self, name)[frames] for name in names})
 
     def levels(self) -> list[np.ndarray]:
         """The joints by their depth, from the roots on."""
@@ -146,6 +143,7 @@ def reduced(skeleton: Skeleton, meters: float, radians: float, fixed: np.ndarray
     last = len(fixed) - 1
     borders = np.linspace(0, last, -(-last // PIECE) + 1).round().astype(int)
     kept = np.zeros((last + 1, len(skeleton.parents)), dtype=bool)
+    kept[[0, last]] = True
     for begin, end in pairwise(borders):
         own = slice(begin, end + 1)
         search = _Search(skeleton.piece(own), meters, radians, fixed[own])

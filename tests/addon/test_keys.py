@@ -293,6 +293,35 @@ def test_blends_carry_animated_and_ignored_bones():
     assert differences(before, after)[0] > 100
 
 
+def test_hands_that_are_held_come_from_animations_of_different_lengths():
+    """What goes on after the end is each armature's own; while both blend, their connection need not hold."""
+    armature, other = chain(3, "One", height=2.0), chain(3, "Other", height=2.0)
+    other.location.y = 0.3
+    key(armature, "bone1", "rotation_quaternion", {1: (1, 0, 0, 0), 50: (0.8, 0.6, 0, 0)})
+    key(other, "bone1", "rotation_quaternion", {5: (1, 0, 0, 0), 70: (0.8, 0, 0.6, 0)})
+    before = [evaluated(one, range(1, 71)) for one in (armature, other)]
+    operators.make_dynamic(other)
+    connect(armature, "bone2", other, "bone2")
+    report = simulate(armature, start=8, end=40, blend_in=5, blend_out=8)
+    assert promised(report) and report.gap_m() < 1e-5
+    for one, motion in zip((armature, other), before):
+        after = evaluated(one, range(1, 71))
+        index = [*range(5, 8), *range(39, 70)]
+        assert differences([part[index] for part in motion], [part[index] for part in after])[0] < 0.01
+        assert differences(motion, after)[0] > 10
+
+
+def test_what_was_not_animated_blends_back_into_its_pose():
+    """The source of a still character is its pose."""
+    armature = chain(3, height=2.0)
+    armature.pose.bones["bone1"].rotation_quaternion = (0.8, 0.6, 0, 0)
+    bpy.context.view_layer.update()
+    before = evaluated(armature, [1])
+    assert promised(simulate(armature, end=30, blend_out=10, **REDUCED))
+    assert differences(before, evaluated(armature, [30]))[0] < 0.01
+    assert differences(before, evaluated(armature, [20]))[0] > 500
+
+
 def test_blends_that_do_not_fit_are_refused():
     """In and out must not overlap."""
     with pytest.raises(ConversionError, match=r"8 frames in and 9 out, more than there are from 1 to 13; shorten it"):

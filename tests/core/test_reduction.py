@@ -204,6 +204,11 @@ def test_what_stands_still_needs_its_ends_only():
     assert kept.sum() <= 3
 
 
+def test_a_single_frame_is_kept():
+    """A simulation that ends at once still leaves its first pose."""
+    assert finished(reduced(slider(np.ones((1, 3))), 1e-3, 1e-3, np.zeros(1, dtype=bool))).all()
+
+
 def test_long_motions_are_reduced_in_pieces(monkeypatch):
     """A minute must not take gigabytes; the pieces meet in keys."""
     monkeypatch.setattr(reduction, "PIECE", 50)
