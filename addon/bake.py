@@ -24,7 +24,7 @@ PATHS = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle
 """Where a rotation mode keeps its numbers; every other mode is an Euler order."""
 
 SHARE = 0.7
-"""Part of the progress that finding the poses is."""
+"""Part of the progress that finding the poses is where keys are chosen after it."""
 
 CHANNELS = ("location", "scale", "rotation_euler", *PATHS.values())
 
@@ -109,7 +109,7 @@ def bake(
                 track.append(local)
         if shown is not None:
             shown[i, chain] = [blended[bone] for bone in chain]
-        yield SHARE * (i + 1) / len(frames)
+        yield (1.0 if keying.mode == EVERY else SHARE) * (i + 1) / len(frames)
     return (yield from _write(armature, character, tracks, source, keying, shown))
 
 
