@@ -18,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
-TEST = ("pytest>=8", "ruff==0.17.*")
+PYTEST = ("pytest>=8", "hypothesis>=6")
+TEST = (*PYTEST, "ruff==0.17.*")
 PEERS = {"mujoco": "mujoco>=3.2", "drake": "drake>=1.40", "pinocchio": "pin>=3.9", "pybullet": "pybullet>=3.2.5"}
 """Engines that the benchmarks compare with, each in an environment of its own: any may be missing on a system."""
 
@@ -68,12 +69,13 @@ BLENDERS = {
 NEWEST_BLENDER = {"3.11": "5.0", "3.13": "newest"}
 """The newest Blender that each Python can import."""
 
-CORE_ALONE = Environment("core alone, numpy 1.24", ".venv-core", "3.11", ("numpy==1.24.*", "pytest>=8"))
+CORE_ALONE = Environment("core alone, numpy 1.24", ".venv-core", "3.11", ("numpy==1.24.*", *PYTEST))
 
 
 def oracles() -> Environment:
     """`.venv-oracles`: the engines that the core's tests compare with. Blender 5.0 wants numpy 1, Pinocchio numpy 2."""
-    wanted = ("numpy>=2", "scipy>=1.11", "pytest>=8", PEERS["mujoco"], f"{PEERS['pinocchio']}; sys_platform != 'win32'")
+    pinocchio = f"{PEERS['pinocchio']}; sys_platform != 'win32'"
+    wanted = ("numpy>=2", "scipy>=1.11", *PYTEST, PEERS["mujoco"], pinocchio)
     return Environment("core against its oracles", ".venv-oracles", default().python, wanted)
 
 

@@ -4,6 +4,8 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from core.bounds import BoxTree, overlapping
 
@@ -31,13 +33,9 @@ def test_tree_finds_exactly_the_overlapping_pairs(count):
 
 def test_tree_agrees_with_brute_force_on_grids_of_ties():
     """Walls and steps share coordinates; touching counts as overlap, and equal boxes do not hide each other."""
-    pytest.importorskip("hypothesis")
-    from hypothesis import given, settings
-    from hypothesis import strategies as st
-
     corner = st.tuples(*[st.integers(-4, 4)] * 3, *[st.sampled_from([0, 0, 1, 3, 4000])] * 3)
 
-    @settings(max_examples=150, deadline=None, derandomize=True)
+    @settings(max_examples=150)
     @given(st.lists(corner, min_size=0, max_size=70), st.lists(corner, min_size=0, max_size=9))
     def check(scenery, queries):
         scenery, queries = (np.array(rows, dtype=float).reshape(-1, 6) for rows in (scenery, queries))

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from coulomb import GRAVITY, STEP, UP, assert_coulomb, rigid_body
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from core.contact import tangents
 from core.friction import Moments, energy, solve
@@ -136,11 +138,9 @@ def test_moments_of_no_length_change_nothing():
 
 def test_random_moments_obey_the_law():
     """Within the bound, full and straight against the turning where it turns, and never an energy gain."""
-    hypothesis = pytest.importorskip("hypothesis")
-    from hypothesis import strategies as st
 
-    @hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
-    @hypothesis.given(st.integers(0, 10**6), st.integers(2, 8), st.integers(0, 4))
+    @settings(max_examples=60)
+    @given(st.integers(0, 10**6), st.integers(2, 8), st.integers(0, 4))
     def check(seed, contacts, limits):
         rng = np.random.default_rng(seed)
         G, u, friction, moments = moment_problem(rng, contacts, limits)

@@ -75,7 +75,7 @@ def test_nodes_are_connected_and_touched_at_two_links_only(name, arity):
         check(forest(name, n), arity)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(0.0, 1.0, exclude_max=True), min_size=1, max_size=40), st.integers(2, 6))
 def test_any_forest_can_be_partitioned(draws, arity):
     """Rigs come in every shape."""

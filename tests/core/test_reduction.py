@@ -165,7 +165,7 @@ def test_no_smaller_set_of_keys_would_do(seed):
     assert kept.sum() == fewest + 2
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(0, 10**6), st.integers(2, 40), st.integers(1, 6), st.sampled_from([0.0, 0.02, 0.5]),
     st.sampled_from([(1e-3, 2e-3), (0.02, 0.01), (1e-4, 1.0), (10.0, 1e-3)]),
