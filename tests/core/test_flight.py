@@ -65,8 +65,8 @@ def test_calm_motion_is_left_alone():
 
 @pytest.mark.slow
 def test_a_whirl_that_no_step_can_follow_stays_finite():
-    """A light box that heavy rods drag about turns at a thousand radians a second; it doubled its energy and ended in an
-    error. Where it touches something no frame is free flight, and a little may be gained."""
+    """A light box that heavy rods drag about turns at a thousand radians a second; it doubled its energy and ended in
+    an error. A frame in which it touches something is no free flight, and may gain a little."""
     case = against(np.random.default_rng(673), PLATES[673 % 3])
     energy = run(case).energy
     assert (energy - np.minimum.accumulate(energy)).max() < 0.1 * energy[0]
