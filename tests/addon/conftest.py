@@ -82,6 +82,15 @@ def metarig(metarig_file):
 
 
 @pytest.fixture
+def person(metarig):
+    """Rigify's human metarig, made dynamic."""
+    import bpy
+
+    bpy.ops.armature_dynamics.make_dynamic()
+    return metarig
+
+
+@pytest.fixture
 def shared_file():
     """The path of a real character's file; skips where the shared data is not beside the checkout."""
 
