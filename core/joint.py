@@ -153,6 +153,7 @@ class Coordinates:
 
 def _universal_angles(rotation: np.ndarray) -> np.ndarray:
     """The angles (..., 2) about x then z of R = Rx(a) Rz(b): z of the link gives a, x of the link gives b."""
-    a = np.arctan2(-rotation[..., 1, 2], rotation[..., 2, 2])
-    b = np.arctan2(-rotation[..., 0, 1], rotation[..., 0, 0])
+    # copies, each in one piece: numpy looks where strided arrays lie in memory to choose how it rounds
+    a = np.arctan2(-rotation[..., 1, 2], rotation[..., 2, 2].copy())
+    b = np.arctan2(-rotation[..., 0, 1], rotation[..., 0, 0].copy())
     return np.stack((a, b), axis=-1)

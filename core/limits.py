@@ -101,7 +101,8 @@ class Limits:
     def _balls(self, q: np.ndarray, gap: np.ndarray, weights: np.ndarray) -> None:
         """Fills in the ball joints' limits. A vector (x, z) is the complex number x + iz; turning it about y
         multiplies it by a unit number."""
-        twist, side = q.take(self.ball_q).view(complex).T
+        # each in one piece: numpy looks where strided arrays lie in memory to choose how it rounds
+        twist, side = np.ascontiguousarray(q.take(self.ball_q).view(complex).T)
         cosine, sine = np.maximum(np.abs(twist), POLE), np.maximum(np.abs(side), POLE)
         untwist = twist.conj() / cosine
         direction = side * untwist / sine
