@@ -10,6 +10,9 @@ from .joint_frame import JointFrame
 CLEARANCE = 1e-3
 """Ranges widened for the start pose leave this much room [rad], so that it does not begin as a violation."""
 
+LOCKED = 1e-9
+"""What a swing that has no range is taken to have [rad], so that there is something to widen."""
+
 NEARLY = 0.8
 """Part of a swing limit beyond which the start pose leaves it no room."""
 
@@ -41,8 +44,10 @@ def widened(frame: JointFrame, angles: np.ndarray) -> tuple[np.ndarray, np.ndarr
     lower, upper = frame.lower.copy(), frame.upper.copy()
     outside = 0.0
     if frame.kind == "spherical":
-        sides = np.where(angles < 0, -lower, upper)
-        level = np.abs(angles / sides)[[0, 2]]
+        swings = [0, 2]
+        lower[swings] = np.where(lower[swings] == 0, -LOCKED, lower[swings])
+        upper[swings] = np.where(upper[swings] == 0, LOCKED, upper[swings])
+        level = np.abs(angles[swings] / np.where(angles < 0, -lower, upper)[swings])
         ratio = float(np.hypot(*level))
         if ratio > 1:
             outside = float(np.hypot(angles[0], angles[2])) * (1 - 1 / ratio)
@@ -52,7 +57,7 @@ def widened(frame: JointFrame, angles: np.ndarray) -> tuple[np.ndarray, np.ndarr
                 stretch = np.where(level == most, most / np.sqrt(1 - least**2), 1.0)
             else:
                 stretch = np.full(2, ratio)
-            for axis, factor in zip((0, 2), stretch * (1 + CLEARANCE), strict=True):
+            for axis, factor in zip(swings, stretch * (1 + CLEARANCE), strict=True):
                 side = lower if angles[axis] < 0 else upper
                 side[axis] *= factor
         angles, ranged = angles[1:2], slice(1, 2)

@@ -92,14 +92,10 @@ class ARMATURE_DYNAMICS_OT_simulate(OnArmature, bpy.types.Operator):
     bl_label = "Simulate"
 
     def execute(self, context):
-        steps = take.take(context.object)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                return self._finish(stop.value)
-            except ValueError as error:
-                return self._refuse(context, error)
+        try:
+            return self._finish(take.finished(take.take(context.object)))
+        except ValueError as error:
+            return self._refuse(context, error)
 
     def invoke(self, context, event):
         if bpy.app.background:

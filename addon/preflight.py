@@ -54,18 +54,10 @@ def _around(armature, actor: Actor) -> list[Problem]:
     """What is wrong with what there is to land on."""
     settings = armature.armature_dynamics
     surface = surface_values(settings.scenery_surface)
-    surroundings = _finished(scenery.survey(settings.scenery, [armature], *take.frames(armature), surface))
+    surroundings = take.finished(scenery.survey(settings.scenery, [armature], *take.frames(armature), surface))
     news = scenery.ground(settings.ground_height, actor.character.lowest, surface)[1] if settings.use_ground else []
     obstacles = settings.use_ground or bool(surroundings.shapes)
     return surroundings.warnings + news + objection.falls_forever(take.gravity(), [actor], obstacles)
-
-
-def _finished(steps):
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
 
 
 def _at_rest(actor: Actor) -> Actor:

@@ -146,6 +146,15 @@ def advance(steps: Iterator[tuple[str, float]], seconds: float) -> tuple[str, fl
             return progress
 
 
+def finished(steps: Iterator):
+    """Runs a generator of progress to its end; returns what it returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
 def _stage(name: str, steps: Iterator[float], part: int = 0, parts: int = 1):
     """Runs a generator of progress under a name, as one of equal parts of it; returns what it returns."""
     while True:

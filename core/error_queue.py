@@ -91,10 +91,10 @@ class Descent:
         answer = (a.answer[row, :, m:] @ forces[:, :, None])[:, :, 0]
         answer += a.start[row]
         motion = answer[:, m:].reshape(k, -1, 6)
+        weighed = a.weighed(joint, answer[:, m:, None]).reshape(motion.shape)
         self.opened.append(nodes)
         self.joints.append(joint)
         self.motion.append(motion)
-        weighed = motion if a.factor is None else (a.factor[joint] @ motion[..., None])[..., 0]
         squares = (weighed * weighed).sum(-1)
         self.computed += float(squares.sum())
         self.largest = max(self.largest, float(squares.max()))

@@ -60,7 +60,7 @@ class Flight:
         mass = np.zeros(a.links)
         mass[a.slot] = model.mass
         self.mass = self.member @ mass
-        self.weights = self.member * mass / np.maximum(self.mass, 1e-300)[:, None]
+        self.weights = self.member * mass / np.maximum(self.mass, TINY)[:, None]
         self.slot_center = np.zeros((a.links, 3, 1))
         self.slot_center[a.slot, :, 0] = model.center
         self.root_slot = a.slot[self.roots]

@@ -117,7 +117,8 @@ class QuasiStatics:
 
     def solve(self, threshold: float, closing: float = 0.0) -> ApproximateAcceleration:
         """Accelerations with an error of at most `threshold` in the measure; 0 computes all that move. A tighter
-        threshold after a looser one, with nothing changed between, costs the difference only.
+        threshold after a looser one, with nothing changed between, costs the difference only. Raises ValueError where
+        they are not finite, as when stiff springs made too long steps.
 
         `closing` [1/s²]: how much relative acceleration pulls projected loops together, per metre or radian they are
         open, where their own σ² is less.
@@ -128,7 +129,10 @@ class QuasiStatics:
             self._refresh(closing)
             self._descent = Descent(self.articulation)
         self._descent.refine(float(threshold), self.measure)
-        return self._result()
+        result = self._result()
+        if not (np.isfinite(result.error) and np.isfinite(result.values).all()):
+            raise ValueError("the accelerations are not finite; take shorter steps, or look for extreme q or stiffness")
+        return result
 
     def advance(self, result: ApproximateAcceleration, h: float) -> None:
         """Moves the computed joints by h²/2 of their accelerations."""

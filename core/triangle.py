@@ -35,8 +35,8 @@ def round_mesh(
     A round touches with the balls at its ends and where the axis between them is closest to an edge. An end inside a
     solid is pushed out through the nearest face, one that is through a shell back to the side of the axis' middle.
     Touches of a round in about one place and direction are one, the deepest, but for one that turning about it leads to
-    first. Features name the part of the axis and
-    the direction, not the triangle, so that a contact lives on while it slides over a mesh.
+    first. Features name the part of the axis and the direction, not the triangle, so that a contact lives on while it
+    slides over a mesh.
     """
     if not len(triangle):
         none, vectors = np.empty(0), np.empty((0, 3))

@@ -3,6 +3,7 @@
 import bpy
 import numpy as np
 from armature_dynamics.addon import convert, operators, rig, source, take
+from armature_dynamics.addon.take import finished
 
 
 def make_rig(bones, name="Rig"):
@@ -29,15 +30,6 @@ def chain(count=4, name="Rig", length=0.3, height=2.0):
         for i in range(count)
     ]
     return make_rig(rows, name)
-
-
-def finished(steps):
-    """What a generator returns in the end."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
 
 
 def simulate(armature, start=1, end=13, **settings):

@@ -4,6 +4,8 @@ import bpy
 import numpy as np
 import pytest
 from armature_dynamics.addon import intake, operators
+from armature_dynamics.addon.joint_frame import JointFrame
+from armature_dynamics.addon.joint_range import widened
 from armature_dynamics.addon.rig import ConversionError, read_rig
 from mathutils import Matrix, Quaternion
 from rigs import chain, character, make_rig
@@ -116,6 +118,19 @@ def turn_in_world(armature, bone, turn):
     head = Matrix.Translation(pose_bone.head)
     pose_bone.matrix = head @ turn.to_matrix().to_4x4() @ head.inverted() @ pose_bone.matrix
     bpy.context.view_layer.update()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("angles", [(0.0, 0.0, 0.0), (0.3, 0.0, -0.2), (-0.1, 0.2, 0.0)])
+def test_a_range_of_nothing_is_widened_to_the_start_pose(angles):
+    """A joint that is locked about an axis may start turned about it: its limits must be numbers that hold the pose."""
+    frame = JointFrame("spherical", np.eye(3), np.eye(3), np.zeros(3), np.zeros(3))
+    lower, upper, outside = widened(frame, np.array(angles))
+    assert (lower <= angles).all() and (angles <= upper).all()
+    assert np.isfinite([lower, upper]).all()
+    assert outside == pytest.approx(max(np.hypot(angles[0], angles[2]), abs(angles[1])), abs=1e-6)
+    sides = np.where(np.array(angles) < 0, -lower, upper)[[0, 2]]
+    assert np.hypot(*(np.array(angles)[[0, 2]] / sides)) <= 1.0
 
 
 def test_any_start_pose_is_reached_exactly(metarig):

@@ -198,3 +198,20 @@ def test_what_cannot_be_used_is_refused_in_one_line(message):
     with pytest.raises(ValueError, match=message) as refusal:
         REFUSED[message](quasi)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_steps_that_springs_cannot_take_are_refused():
+    """Explicit steps that are too long for stiff springs grow without bound; numbers that are none must not pass on."""
+    linkage = chain(4)
+    for link in linkage.links():
+        link.joint.stiffness = 1e12
+    model = compile_model(linkage)
+    quasi = QuasiStatics(model, 0.1 * np.ones(model.nq))
+
+    def run() -> None:
+        for _ in range(200):
+            quasi.step(0.0, 10.0)
+
+    with pytest.raises(ValueError, match="take shorter steps"):
+        run()
