@@ -13,6 +13,8 @@ from .rig import Rig
 
 LIMBS = (("upper_arm", "forearm", "hand"), ("thigh", "shank", "foot"))
 NEEDED = ("upper_arm", "forearm", "thigh", "shank")
+UPRIGHT = -0.5
+"""Cosine of the angle between trunk and thighs at rest beyond which nobody stands."""
 ZERO_LENGTH = 0.01
 """Trunk bones shorter than this, relative to the leg, carry no segment of their own."""
 
@@ -42,7 +44,17 @@ def recognise(rig: Rig, skin: dict[int, np.ndarray]) -> Anatomy | None:
     if not limbs:
         return None
     segments = _segments(rig, limbs)
-    return _measured(rig, skin, naming, segments) if segments else None
+    return _measured(rig, skin, naming, segments) if segments and _upright(rig, limbs) else None
+
+
+def _upright(rig: Rig, found: dict[tuple[str, int], list[int]]) -> bool:
+    """Whether the trunk goes on where the legs come from, however the rig is turned: four-legged animals may have a
+    human's names, but carry their trunk across their legs."""
+    hips, knees, shoulders = (
+        rig.heads[[found[segment, side][0] for side in (0, 1)]].mean(axis=0)
+        for segment in ("thigh", "shank", "upper_arm")
+    )
+    return float(_unit(shoulders - hips) @ _unit(knees - hips)) < UPRIGHT
 
 
 def _match(naming: dict, rig: Rig) -> dict[tuple[str, int], list[int]]:

@@ -392,6 +392,30 @@ def test_common_namings_are_recognised(naming, names):
     assert not [warning for warning in person.warnings if warning.code == "limit_widened"]
 
 
+def test_an_animal_with_a_humans_names_is_no_human():
+    """Rigify's horse and cat have upper arms and thighs: as people they would hang from the world by their rump."""
+    rows = [
+        ("Hips", (0, 0.6, 1.0), (0, 0.4, 1.0), None, False),
+        ("Spine", (0, 0.4, 1.0), (0, 0, 1.0), "Hips", True),
+        ("Chest", (0, 0, 1.0), (0, -0.5, 1.0), "Spine", True),
+        ("Neck", (0, -0.5, 1.0), (0, -0.7, 1.2), "Chest", True),
+        ("Head", (0, -0.7, 1.2), (0, -1.0, 1.2), "Neck", True),
+    ]
+    for side, x in (("Left", 0.1), ("Right", -0.1)):
+        for upper, lower, end, y, carrier in (
+            ("UpperArm", "LowerArm", "Hand", -0.4, "Chest"),
+            ("UpperLeg", "LowerLeg", "Foot", 0.6, "Hips"),
+        ):
+            rows += [
+                (side + upper, (x, y, 0.9), (x, y, 0.5), carrier, False),
+                (side + lower, (x, y, 0.5), (x, y, 0.1), side + upper, True),
+                (side + end, (x, y, 0.1), (x, y - 0.1, 0), side + lower, True),
+            ]
+    animal, _ = character(make_rig(rows))
+    assert animal.anatomy is None
+    assert next(animal.linkage.links()).joint.kind == "free"
+
+
 def test_the_default_roles_are_written_to_the_bones(metarig):
     """What the program decided is there to see and to change."""
     naming, simulated, carried = operators.make_dynamic(metarig)
