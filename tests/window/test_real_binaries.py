@@ -31,7 +31,8 @@ class RealBlender:
 
     def run(self, *arguments, picture: Path | None = None) -> str:
         """Runs it, in a window that is photographed where a picture is asked for; returns what it printed."""
-        options = ["-o", picture, "-w", 15] if picture else ["-n"]
+        # beside other tests software OpenGL has drawn nothing yet after half as long
+        options = ["-o", picture, "-w", 30] if picture else ["-n"]
         command = [BLENDER, "-b", self.version, *options, "--", *arguments]
         variables = {**os.environ, "BLENDER_WINDOW_HOME": str(self.home)}
         # the first call makes the root that Blender runs in, which takes minutes
