@@ -8,6 +8,7 @@ simulation.trajectory                   # frames of joint coordinates and poses
 QuasiStatics(model).step(1e-3, h)       # only the joints whose accelerations matter
 """
 
+from .adaptive import Adaptive
 from .error_queue import Measure
 from .impact import Law
 from .integration import step
@@ -24,7 +25,7 @@ from .trajectory import Trajectory
 from .world import World
 
 __all__ = [
-    "Box", "Capsule", "Closure", "Cylinder", "Event", "Hull", "Joint", "Law", "Link", "Linkage", "LinkageError",
+    "Adaptive", "Box", "Capsule", "Closure", "Cylinder", "Event", "Hull", "Joint", "Law", "Link", "Linkage", "LinkageError",
     "Measure", "Mesh", "Model", "Motion", "Plane", "QuasiStatics", "Simulation", "SimulationError", "Smooth", "Sphere",
     "State", "TaperedCapsule", "Trajectory", "World", "compile_model", "dormand_prince", "rk4", "step",
 ]  # fmt: skip

@@ -62,8 +62,19 @@ class Collider:
         return self.moving > 0 and (scenery or self._pairs is None or len(self._pairs[0]) > 0)
 
     def _hang(self, keyed: np.ndarray, parent: np.ndarray) -> None:
-        self.links = len(keyed)
+        self.links = self.bodies = len(keyed)
         self.keyed, self.parent = np.append(keyed, True), np.append(parent, -2)
+
+    def gathered(self, zone: np.ndarray, within: np.ndarray, keyed: np.ndarray) -> Collider:
+        """The same shapes on links that are parts of rigid zones: the `zone` (n + 1,) of each, its pose `within` (n +
+        1, 4, 4) there, and which zones are `keyed` (zones,). Contacts are then between zones."""
+        collider = copy.copy(self)
+        collider.geometry = self.geometry.gathered(zone, within)
+        collider.touching = copy.copy(self.touching)
+        collider.touching.geometry = collider.geometry
+        collider.bodies, collider.keyed = len(keyed), np.append(keyed, True)
+        collider._pair()
+        return collider
 
     def rehung(self, moved: np.ndarray, keyed: np.ndarray, parent: np.ndarray, apart: np.ndarray) -> Collider:
         """The same shapes where slots (n + 1,) are `moved` to others, which are keyed, hang and are apart so."""
@@ -79,6 +90,10 @@ class Collider:
         """Says which pairs of slots (k, 2) never meet, beside neighbours."""
         low, high = np.sort(np.asarray(apart, dtype=np.intp).reshape(-1, 2), axis=1).T
         self.apart = np.unique(low * (self.links + 1) + high)
+        self._pair()
+
+    def _pair(self) -> None:
+        """Lists the pairs of moving shapes that may meet, where these are few."""
         self._pairs = None
         if self.moving * (self.moving - 1) // 2 <= FEW:
             a, b = np.triu_indices(self.moving, 1)
@@ -123,11 +138,13 @@ class Collider:
 
     def _meet(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Whether pairs of shapes may meet."""
-        g, slot = self.geometry, self.geometry.slot
-        left, right = slot[a], slot[b]
+        g = self.geometry
+        left, right = g.slot[a], g.slot[b]
         meet = (g.layers[a] & g.layers[b]) != 0
         meet &= (g.family[a] != g.family[b]) | (g.family[a] == 0)
         meet &= (left != right) & ~(self.keyed[left] & self.keyed[right])
+        if g.link is not g.slot:
+            left, right = g.link[a], g.link[b]
         meet &= (self.parent[left] != right) & (self.parent[right] != left)
         if len(self.apart):
             pair = np.minimum(left, right) * (self.links + 1) + np.maximum(left, right)
@@ -138,7 +155,7 @@ class Collider:
     def _compile_tree(self) -> None:
         """The scenery's primitives, triangles of meshes and other shapes whole, in one tree of boxes."""
         g = self.geometry
-        still = g.placed(np.tile(np.eye(4), (self.links + 1, 1, 1)))
+        still = g.placed(np.tile(np.eye(4), (self.bodies + 1, 1, 1)))
         low, high = (list(corners[:, None]) for corners in g.bounds(still, moving=False))
         shape, part = [], []
         bounded = [i for i in range(self.moving, len(g.shapes)) if g.kind[i] != PLANE]
@@ -159,7 +176,7 @@ class Collider:
         """Tables over (end of a round, plane); a pair that may not meet has its plane infinitely far below."""
         g = self.geometry
         rounds, planes = g.rounds[: g.moving_rounds], np.flatnonzero(g.kind == PLANE)
-        frames = g.placed(np.tile(np.eye(4), (self.links + 1, 1, 1)))
+        frames = g.placed(np.tile(np.eye(4), (self.bodies + 1, 1, 1)))
         normals, points = frames.rotation[g.row[planes], :, 2], frames.position[g.row[planes]]
         radius = np.repeat(g.radii[: len(rounds), :, None], len(planes), axis=2)
         a, b = (pair.reshape(-1) for pair in np.meshgrid(rounds, planes, indexing="ij"))
@@ -300,19 +317,26 @@ class Collider:
     ) -> Contacts:  # fmt: skip
         """Touches of shapes a and b as contacts of links."""
         g = self.geometry
+        if g.link is not g.slot:
+            moves = (~(self.keyed[g.slot[a]] & self.keyed[g.slot[b]])).nonzero()[0]
+            a, b, point, center, normal, gap, feature = (x[moves] for x in (a, b, point, center, normal, gap, feature))
         link, other = g.slot.take(a), g.slot.take(b)
         mine, theirs = g.surface.take(a, axis=0), g.surface.take(b, axis=0)
         surface = np.maximum(mine, theirs)
         friction = np.sqrt(mine[:, 0] * theirs[:, 0])
         key = (a * len(g.shapes) + b).astype(np.uint64) * MIX + feature.astype(np.uint64)
         key = (key * MIX >> MOST).astype(np.int64)
-        turned = link == self.links
+        turned = link == self.bodies
         if turned.any():
             link, other = np.where(turned, other, link), np.where(turned, link, other)
             point = np.where(turned[:, None], point - gap[:, None] * normal, point)
             center = np.where(turned[:, None], point, center)
             normal = np.where(turned[:, None], -normal, normal)
-        between = other != self.links
+        between = other != self.bodies
         if between.any():
             point = point - (0.5 * between * gap)[:, None] * normal
-        return Contacts(link, other, point, center, normal, gap, friction, *surface[:, 1:].T, key)
+        parts = link, other
+        if g.link is not g.slot:
+            one, two = g.link.take(a), g.link.take(b)
+            parts = np.where(turned, two, one), np.where(turned, one, two)
+        return Contacts(link, other, *parts, point, center, normal, gap, friction, *surface[:, 1:].T, key)

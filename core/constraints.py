@@ -38,7 +38,7 @@ class Rows:
 
     `island` (m + k,) numbers what has to do with each other. `columns` (slots, rows): unit impulses on the freedom
     slots. `sides`: what acts on links, for `velocity`. `bound` (m + k,) [rad/s or m/s]: the lowest allowed velocity of
-    limits and normals. `key` (rows,) recognises a row in the next step.
+    limits and normals. `key` (rows,) recognises a row in the next step, negative where it is no limit's.
     """
 
     every: LimitRows
@@ -132,7 +132,7 @@ def gather(
         if 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 > STRAIGHT:
             swing = 0.5 * h * h * np.minimum(_approach(model, kin, moving, turning, contacts), 0.0)
         bend = np.concatenate((bend, swing))
-        key = np.concatenate((key, len(world.limits) + _keys(contacts.key, rolling, torsion)))
+        key = np.concatenate((key, -1 - _keys(contacts.key, rolling, torsion)))
     if asleep.any():
         columns[asleep[model.columns.link] > 0] = 0.0
     bound = (np.minimum(-gap, 0.0) - bend) / h

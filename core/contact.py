@@ -34,7 +34,8 @@ def no_touches() -> Touches:
 class Contacts:
     """Contacts in the world frame, k of them; SI units.
 
-    `link` is touched by `other`, both slots, `other` that of the world for scenery that stands still. `point` lies on
+    `link` is touched by `other`, both slots, `other` that of the world for scenery that stands still; `part` and
+    `other_part` are the links' own slots where rigid zones of them touch, else the same. `point` lies on
     the surface of the link, or in the middle between two links; `center` is the middle of the link's round there, a
     point of the link whose distance from the other is the gap and the radius. `normal` points out of the other. `gap`
     is the distance of the two surfaces along the normal, negative when they overlap. `key` names the pair of shapes and
@@ -43,6 +44,8 @@ class Contacts:
 
     link: np.ndarray  # (k,) int
     other: np.ndarray  # (k,) int
+    part: np.ndarray  # (k,) int
+    other_part: np.ndarray  # (k,) int
     point: np.ndarray  # (k, 3)
     center: np.ndarray  # (k, 3)
     normal: np.ndarray  # (k, 3)
@@ -56,7 +59,7 @@ class Contacts:
     @classmethod
     def none(cls) -> Contacts:
         number, axes, value = np.empty(0, np.intp), np.empty((0, 3)), np.empty(0)
-        return cls(number, number, axes, axes, axes, value, value, value, value, value, number)
+        return cls(number, number, number, number, axes, axes, axes, value, value, value, value, value, number)
 
     def __len__(self) -> int:
         return len(self.gap)

@@ -33,7 +33,8 @@ class Placed:
 class Geometry:
     """G shapes, those of links before those of the scenery, which stand still.
 
-    `slot` (G,) of the link each belongs to, the world's for scenery; `kind` (G,); `row` (G,) among the rounds, or among
+    `link` (G,): the slot of the link each belongs to, the world's for scenery, and `slot` (G,) that of what moves it: of
+    the link too, or of the rigid zone that it is part of. `kind` (G,); `row` (G,) among the rounds, or among
     the framed, all others. Of rounds: `radii` (R, 2). Of the framed: `half` (F, 3) extents of the box around them in
     their own frame; for a cylinder, along z, its radius twice and half its length; `frames` (F, 4, 4) in their links'.
     A plane's z axis is its normal. `surface` (G, 4): friction, restitution, rolling and torsion; `layers` and `family`
@@ -68,6 +69,10 @@ class Geometry:
         self.family = np.array([families[shape.family] for shape in shapes], dtype=np.intp)
 
     def _hang(self, slots: np.ndarray) -> None:
+        self.link = slots
+        self._move_by(slots)
+
+    def _move_by(self, slots: np.ndarray) -> None:
         self.slot = slots
         self._round_slot = slots[self.rounds[: self.moving_rounds]]
         self._frame_slot = slots[self.framed[: self.moving_framed]]
@@ -76,6 +81,18 @@ class Geometry:
         """The same shapes on links whose slots (n + 1,) are `moved` to others."""
         geometry = copy.copy(self)
         geometry._hang(moved[self.slot])
+        return geometry
+
+    def gathered(self, zone: np.ndarray, within: np.ndarray) -> Geometry:
+        """The same shapes where links (n + 1,) are parts of a `zone` each, in which they have poses `within` (n + 1, 4,
+        4)."""
+        geometry = copy.copy(self)
+        geometry._move_by(zone[self.link])
+        r, f = self.moving_rounds, self.moving_framed
+        geometry._ends = self._ends.copy()
+        geometry._ends[:r, :, :3] = self._ends[:r] @ within[self._round_slot, :3].swapaxes(-1, -2)
+        if f:
+            geometry.frames = np.concatenate((within[self._frame_slot] @ self.frames[:f], self.frames[f:]))
         return geometry
 
     def placed(self, poses: np.ndarray) -> Placed:

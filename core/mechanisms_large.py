@@ -8,7 +8,11 @@ import numpy as np
 
 from .joint import Joint
 from .linkage import Link, Linkage
+from .kinematics import link_poses
 from .mechanisms import chain, frame_of, humanoid, rod
+from .model import Model
+from .motion import Motion
+from .shape import Capsule, Cylinder
 
 BOND, ATOM = 0.15, 1.0
 """Length of a molecule's bonds [m] and mass of its atoms [kg]: 0.15 nm, a billion times as large."""
@@ -125,41 +129,82 @@ def _frame_along(x: np.ndarray, angle: float) -> np.ndarray:
     return np.column_stack([x, y, np.cross(x, y)])
 
 
-def pendulum_chain(links: int = 200, *, length: float = 0.05) -> Linkage:
-    """The pendulum that the adaptive-contact paper drops among pegs: a chain of `links` that starts horizontally."""
-    return chain(links, length=length, mass=2.0 * length, radius=0.2 * length, horizontal=True)
+def pendulum_chain(links: int = 200, *, length: float = 0.05, damping: float = 0.01) -> Linkage:
+    """The pendulum that the adaptive-contact paper drops among pegs: a chain of `links` that starts horizontally and
+    does not touch itself."""
+    linkage = chain(
+        links, length=length, mass=2.0 * length, radius=0.2 * length, horizontal=True, damping=damping
+    )
+    return _through_itself(linkage)
 
 
-def pegs(links: int = 200, *, length: float = 0.05, count: int = 12, seed: int = 0) -> list[tuple[np.ndarray, float]]:
-    """The pegs of `pendulum_chain`: points (3,) [m] and radii [m] of rods along y below it, in its plane."""
+def pegs(links: int = 200, *, length: float = 0.05, count: int = 12, seed: int = 0) -> list[Capsule]:
+    """The pegs of `pendulum_chain`: rods along y below it, at places drawn at random in its plane."""
     rng = np.random.default_rng(seed)
     reach = links * length
     height, along = rng.uniform(0.2, 0.9, count) * reach, rng.uniform(-0.6, 0.6, count) * reach
-    return [(np.array([x, 0.0, -z]), 0.02 * reach) for x, z in zip(along, height)]
+    across = np.array([0.0, 0.2 * reach, 0.0])
+    middles = np.column_stack((along, np.zeros(count), -height))
+    return [Capsule(middle - across, middle + across, 0.02 * reach) for middle in middles]
 
 
-def thread(links: int = 300, *, length: float = 0.02) -> Linkage:
-    """The thread that the adaptive-contact paper pulls through holes: a chain of universal joints with a free end."""
-    return chain(links, "universal", length=length, mass=0.5 * length, radius=0.2 * length, horizontal=True)
-
-
-def holes(links: int = 300, *, length: float = 0.02, count: int = 3) -> list[tuple[np.ndarray, float]]:
-    """Centers (3,) [m] and radii [m] of the round holes, in walls across x, that `thread` is pulled through."""
-    reach = links * length
-    return [
-        (np.array([reach * (1.0 + 0.1 * (k + 1)), 0.02 * reach * (-1) ** k, 0.0]), 2.0 * length) for k in range(count)
-    ]
-
-
-def snake(links: int = 500, *, length: float = 0.05) -> Linkage:
-    """The snake that the adaptive-contact paper winds around a bridge: `links` with a free base and spherical joints,
-    at rest a helix of two turns around a beam along x."""
+def thread(links: int = 300, *, length: float = 0.02, damping: float = 2e-4) -> Linkage:
+    """The thread that the adaptive-contact paper pulls through holes: a keyed lead at the origin, from which `links`
+    with universal joints hang along -z; it does not touch itself."""
     linkage = Linkage()
-    reach = links * length
-    radius = reach / (4.0 * np.pi) * 0.9
-    rise = np.sqrt(reach**2 - (4.0 * np.pi * radius) ** 2)
-    t = np.linspace(0.0, 4.0 * np.pi, links + 1)
-    points = np.column_stack([rise * t / (4.0 * np.pi), radius * np.cos(t), radius * np.sin(t)])
+    linkage.add(Link("lead", Joint("fixed"), mass=0.5 * length, inertia=1e-6 * np.eye(3), keyed=True))
+    (lead,) = linkage.links()
+    link = lead
+    for index in range(links):
+        piece = rod(
+            f"link.{index}", Joint("universal", damping=damping), length=length, mass=0.5 * length, radius=0.2 * length
+        )
+        if link is lead:
+            piece.rotation = frame_of(along=np.array([0.0, 0.0, -1.0]), hinge=np.array([0.0, 1.0, 0.0]))
+        else:
+            piece.position = np.array([0.0, length, 0.0])
+        link = linkage.add(piece, link)
+    return _through_itself(linkage)
+
+
+def holes(links: int = 300, *, length: float = 0.02, count: int = 3, sides: int = 16) -> list[Capsule]:
+    """The rims of the round holes that `thread` is pulled through, in walls across z by turns on either side."""
+    reach, around = links * length, 2.0 * np.pi * np.arange(sides) / sides
+    rim = 2.5 * length * np.column_stack((np.cos(around), np.sin(around), np.zeros(sides)))
+    places = _hole_places(reach, count)
+    return [
+        Capsule(place + one, place + other, 0.25 * length)
+        for place in places for one, other in zip(rim, np.roll(rim, -1, axis=0))
+    ]  # fmt: skip
+
+
+def threading(model: Model, frames: int, frame_time: float, seconds: float = 5.0) -> Motion:
+    """The motion of the thread's lead through its `holes` within so many `seconds`; the rest hangs as at rest."""
+    poses = link_poses(model, model.coordinates.zero())[0][model.assembly.slot]
+    reach = -float(poses[-1, 2, 3])
+    places = np.concatenate((np.zeros((1, 3)), _hole_places(reach, 3), [[0.0, 0.0, 0.4 * reach]]))
+    way = np.clip(np.arange(frames) * frame_time / seconds, 0.0, 1.0)
+    way = way * way * (3.0 - 2.0 * way) * places[-1, 2]
+    # between holes half a cosine, so that the lead goes straight through each
+    k = np.clip(np.searchsorted(places[:, 2], way, side="right") - 1, 0, len(places) - 2)
+    share = (way - places[k, 2]) / (places[k + 1, 2] - places[k, 2])
+    aside = places[k, 0] + (places[k + 1, 0] - places[k, 0]) * (0.5 - 0.5 * np.cos(np.pi * share))
+    moved = np.broadcast_to(poses, (frames, *poses.shape)).copy()
+    moved[:, :, 0, 3] += aside[:, None]
+    moved[:, :, 2, 3] += way[:, None]
+    return Motion(moved, frame_time)
+
+
+def _hole_places(reach: float, count: int) -> np.ndarray:
+    k = np.arange(count)
+    return np.column_stack((0.02 * reach * (-1.0) ** k, 0.0 * k, 0.1 * reach * (k + 1)))
+
+
+def snake(links: int = 500, *, length: float = 0.05, damping: float = 0.1) -> Linkage:
+    """The snake that the adaptive-contact paper winds around a bridge: `links` with a free base and spherical joints,
+    at rest a helix of two turns around a `bridge` along x; it does not touch itself."""
+    linkage = Linkage()
+    points = _helix(links, length)
     link, frame = None, np.eye(3)
     steps = np.diff(points, axis=0)
     chord = float(np.linalg.norm(steps[0]))
@@ -167,11 +212,37 @@ def snake(links: int = 500, *, length: float = 0.05) -> Linkage:
         y = along / chord
         x = np.cross(y, np.array([1.0, 0.0, 0.0]))
         turned = frame_of(along=y, hinge=x / np.linalg.norm(x))
-        joint = Joint("spherical" if link else "free")
+        joint = Joint("spherical", damping=damping) if link else Joint("free")
         piece = rod(f"link.{index}", joint, length=chord, mass=length, radius=0.2 * length)
         piece.position = np.array([0.0, chord, 0.0]) if link else points[0].copy()
         piece.rotation = frame.T @ turned
         link, frame = linkage.add(piece, link), turned
+    return _through_itself(linkage)
+
+
+def bridge(links: int = 500, *, length: float = 0.05) -> list[Cylinder]:
+    """The bridge that `snake` winds around, a round beam along x that it just touches."""
+    points = _helix(links, length)
+    # the chords' middles are nearer to the axis than their ends
+    middles = 0.5 * (points[1:] + points[:-1])
+    radius = float(np.sqrt((middles[:, 1:] ** 2).sum(axis=1)).min()) - 0.2 * length
+    ends = points[[0, -1], 0] + np.array([-1.0, 1.0]) * links * length
+    return [Cylinder(np.array([ends[0], 0.0, 0.0]), np.array([ends[1], 0.0, 0.0]), radius)]
+
+
+def _helix(links: int, length: float) -> np.ndarray:
+    """Points (links + 1, 3) of two turns around x, about `length` apart."""
+    reach = links * length
+    radius = reach / (4.0 * np.pi) * 0.9
+    rise = np.sqrt(reach**2 - (4.0 * np.pi * radius) ** 2)
+    t = np.linspace(0.0, 4.0 * np.pi, links + 1)
+    return np.column_stack([rise * t / (4.0 * np.pi), radius * np.cos(t), radius * np.sin(t)])
+
+
+def _through_itself(linkage: Linkage) -> Linkage:
+    """The linkage with shapes that do not touch each other."""
+    for link in linkage.links():
+        link.shapes = [replace(shape, family="own") for shape in link.shapes]
     return linkage
 
 

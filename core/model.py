@@ -93,10 +93,12 @@ class Model:
 
     def own_inertia(self) -> np.ndarray:
         """The inertia (nv,) of each freedom's own link about its axis [kg or kg m²], what it moves at least."""
+        c = self.coordinates
         result = np.empty(self.nv)
-        for start, kind, inertia in zip(self.coordinates.v_start, self.coordinates.kinds, self.inertia, strict=False):
-            axes = [axis for axis, _ in SUBSPACE[kind]]
-            result[start : start + len(axes)] = inertia[axes, axes]
+        for kind, subspace in SUBSPACE.items():
+            links = np.flatnonzero(c.kinds == kind)
+            for d, (axis, _) in enumerate(subspace):
+                result[c.v_start[links] + d] = self.inertia[links, axis, axis]
         return result
 
     def rest_state(self) -> State:
@@ -213,10 +215,20 @@ def laid_out(
     assembly: Assembly, coordinates: Coordinates, parent: np.ndarray, placement: np.ndarray, inertia: np.ndarray
 ) -> dict:
     """The fields of a model that follow from its assembly tree."""
+    return {**in_slots(assembly, placement, inertia), **scheduled(assembly, coordinates, parent)}
+
+
+def in_slots(assembly: Assembly, placement: np.ndarray, inertia: np.ndarray) -> dict[str, np.ndarray]:
+    """Placements and inertias of links in the slots of their assembly tree."""
     slot_placement = np.broadcast_to(np.eye(4), (assembly.links, 4, 4)).copy()
     slot_placement[assembly.slot] = placement
     slot_inertia = np.zeros((assembly.links, 6, 6))
     slot_inertia[assembly.slot] = inertia
+    return {"slot_placement": slot_placement, "slot_inertia": slot_inertia}
+
+
+def scheduled(assembly: Assembly, coordinates: Coordinates, parent: np.ndarray) -> dict:
+    """The fields of a model that follow from which links its joints of some kinds join."""
     trees = np.arange(len(parent))
     for i, p in enumerate(parent.tolist()):
         trees[i] = i if p < 0 else trees[p]
@@ -225,8 +237,6 @@ def laid_out(
         "columns": _columns(coordinates.kinds.tolist(), coordinates, assembly),
         "link_jumps": jump_table(assembly.parent),
         "cluster_jumps": jump_table(assembly.cluster_parent),
-        "slot_placement": slot_placement,
-        "slot_inertia": slot_inertia,
         "trees": trees,
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from .model import Model
@@ -55,6 +57,14 @@ class Follower:
         step = logarithm(quaternion_multiply(quaternion_conjugate(self.turn[:-1]), self.turn[1:]))
         self.spin = _averaged(step, self.turn.shape[:-1]) / self.frame_time
         self.q = model.coordinates.from_transforms(relative)
+
+    def select(self, model: Model, links: np.ndarray, q: np.ndarray) -> Follower:
+        """The same motion of a `model` of some of the links, by the links' numbers and those of its coordinates."""
+        follower = copy.copy(self)
+        follower.model, follower.q = model, self.q[:, q]
+        for name in ("position", "turn", "velocity", "spin"):
+            setattr(follower, name, getattr(self, name)[:, links])
+        return follower
 
     def _interval(self, time: float) -> tuple[int, float]:
         place = min(max(time / self.frame_time, 0.0), self.frames - 1.0)

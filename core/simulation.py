@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .adaptive import Adaptive
 from .closing import freedoms
 from .contact import tangents
 from .diagnostics import total_energy
@@ -56,7 +57,7 @@ class Simulation:
     frame needs: no link turns by more than TURN in one, none is longer than LONGEST. Links marked keyed follow
     `motion`; with `follow` the joints' drives aim at its pose too. Force `fields` act on all links, impacts follow a
     `law`. `cuts`: (time [s], name) of joints, by their links, and connections that are cut; connections have events of
-    their own (see `Closure`). Events fall at their own times, between frames. Raises ValueError for settings that
+    their own (see `Closure`). With `adaptive` only the joints move that matter. Events fall at their own times, between frames. Raises ValueError for settings that
     cannot be simulated, LinkageError for loops that cannot be assembled.
     """
 
@@ -74,6 +75,7 @@ class Simulation:
         cuts: Sequence[tuple[float, str]] = (),
         fields: Sequence[Field] = (),
         law: Law = Law.WORK,
+        adaptive: Adaptive | None = None,
     ) -> None:
         if not (np.isfinite(frame_time) and frame_time > 0):
             raise ValueError(f"frame time is {frame_time}; give a positive number of seconds")
@@ -93,7 +95,7 @@ class Simulation:
             raise ValueError(f"the state has {state.q.size} coordinates, the model {model.nq}; make it from this model")
         self.passing: tuple[tuple[str, str], ...] = ()
         """Pairs of links that go through each other, as they overlap from the start."""
-        self.system, self.state = System.of(world, motion, tuple(cuts)).assembled(state)
+        self.system, self.state = System.of(world, motion, tuple(cuts), adaptive).assembled(state)
         self._frames: list[tuple] = []
         self._touches: list[tuple] = []
         self._seconds: list[float] = []

@@ -9,6 +9,7 @@ from itertools import groupby
 
 import numpy as np
 
+from .adaptive import Adaptive, Chooser, Hybrid
 from .closing import assemble_loops, connected_velocity
 from .closure import loops_of
 from .flight import Flight
@@ -39,17 +40,26 @@ class Advance:
 
 @dataclass(frozen=True)
 class System:
-    """A model in its `world`, the `structure` of its loops, and the trees that fly. Changing one gives another."""
+    """A model in its `world`, the `structure` of its loops, and the trees that fly. Changing one gives another.
+
+    With a `chooser`, what is stepped is the `hybrid` body that it chooses; states are those of the model all the same,
+    except on the way through `advanced`.
+    """
 
     world: World
     motion: Motion | None
     structure: Structure
     flight: Flight
     rank: int = 0
+    chooser: Chooser | None = None
+    hybrid: Hybrid | None = None
 
     @classmethod
-    def of(cls, world: World, motion: Motion | None, cuts: tuple[tuple[float, str], ...]) -> System:
-        return cls(world, motion, Structure.of(world.model, cuts), Flight(world.model, world.loops))
+    def of(
+        cls, world: World, motion: Motion | None, cuts: tuple[tuple[float, str], ...], adaptive: Adaptive | None = None
+    ) -> System:
+        chooser = None if adaptive is None else Chooser(adaptive, world)
+        return cls(world, motion, Structure.of(world.model, cuts), Flight(world.model, world.loops), chooser=chooser)
 
     @property
     def model(self) -> Model:
@@ -61,6 +71,7 @@ class System:
 
     def poses(self, state: State) -> np.ndarray:
         """World poses (links + 1, 4, 4) in slots."""
+        state = state if self.hybrid is None else self.hybrid.whole(state)
         return link_poses(self.model, state.q, self.world.given(state.time))[0]
 
     def assembled(self, state: State) -> tuple[System, State]:
@@ -95,7 +106,7 @@ class System:
         rest = pose_inverse(poses[ends[0]]) @ poses[ends[1]] @ seat
         added = loops_of([name], [kind], [closure], [ends[0]], [ends[1]], [rest], [seat])
         world = self.world if host is None else self.world.apart(host, real)
-        system = replace(self, world=world, structure=self.structure.joined(added))
+        system = replace(self, world=world, structure=self.structure.joined(added), hybrid=None)
         return system.switched(state, name, True) if closure.closed else (system, state)
 
     def switched(
@@ -122,7 +133,10 @@ class System:
         structure = structure.note(state.time, name, kind or ("connect" if on else "cut"))
         # the last step's accelerations and loads are of another structure
         world = world.holding(structure.holding())
-        changed = replace(self, structure=structure, world=world, flight=Flight(world.model, world.loops), rank=0)
+        flight, chooser = Flight(world.model, world.loops), self.chooser and self.chooser.changed(world)
+        changed = replace(
+            self, structure=structure, world=world, flight=flight, rank=0, chooser=chooser, hybrid=None
+        )
         return changed, replace(state, memory=None)
 
     def advanced(self, state: State, seconds: float, count: int) -> tuple[System, Advance]:
@@ -133,8 +147,27 @@ class System:
             if not path.state.finite:
                 break
             for when, name, on in due:
-                system, path.state = system.switched(path.state, name, on, due=when)
-        return system, path
+                system, path.state = system._left(path).switched(path.state, name, on, due=when)
+        return system._left(path), path
+
+    def _entered(self, path: Advance, h: float) -> System:
+        """With the hybrid body in place of the model, where there is one, chosen anew where that is due."""
+        if self.chooser is None:
+            return self
+        hybrid = self.hybrid
+        if hybrid is None or hybrid.steps >= self.chooser.adaptive.interval:
+            whole = path.state if hybrid is None else hybrid.whole(path.state)
+            hybrid, path.state = self.chooser.refreshed(self.world, hybrid, whole, h)
+        if hybrid.before is None:
+            hybrid, path.state = hybrid.entered(path.state)
+        return replace(self, hybrid=hybrid)
+
+    def _left(self, path: Advance) -> System:
+        """With the model in place of the hybrid body again."""
+        if self.hybrid is None:
+            return self
+        hybrid, path.state = self.hybrid.left(path.state)
+        return replace(self, hybrid=hybrid)
 
     def _pieces(self, start: float, seconds: float, count: int) -> list[tuple[float, list]]:
         """Steps as (length, events due after it): `count` equal ones, or where events fall between, equal ones from one
@@ -157,39 +190,43 @@ class System:
         """A step later, or where a connection comes near or slides off in it, two: to that time, and on."""
         if h <= MOMENT:
             return self
-        before, seconds = path.state, time.perf_counter()
+        seconds = time.perf_counter()
+        system = self._entered(path, h)
+        world = self.world if system.hybrid is None else system.hybrid.world
+        before = path.state
         try:
-            after = step(self.world, before, h)
+            after = step(world, before, h)
         except np.linalg.LinAlgError:
             # what has become so fast is as good as not finite
             path.state = replace(before, v=np.full_like(before.v, np.nan))
-            return self
+            return system
         if not len(self.structure.loops) or not after.finite:
-            self._follow(path, after, seconds)
-            return self
+            return system._follow(path, after, seconds)
         if not self.structure.watches():
-            self._follow(path, after, seconds)
-            return self._strained(path)
-        was, now = (self.structure.triggers(self.poses(state)) for state in (before, after))
+            return system._follow(path, after, seconds)._strained(path)
+        was, now = (self.structure.triggers(system.poses(state)) for state in (before, after))
         armed = self.structure.armed | (was < 0.0)
-        system = replace(self, structure=replace(self.structure, armed=armed))
+        system = replace(system, structure=replace(self.structure, armed=armed))
         fired = np.flatnonzero(armed & (now >= 0.0))
         if not len(fired):
-            system._follow(path, after, seconds)
-            return system._strained(path)
+            return system._follow(path, after, seconds)._strained(path)
         # what was there already, between two steps, happens at once
         shares = np.maximum(-was[fired], 0.0) / np.maximum(now[fired] - was[fired], 1e-300)
         share, k = min(float(shares.min()), 1.0), int(fired[shares.argmin()])
         if share * h > MOMENT:
-            system._follow(path, step(self.world, before, share * h), seconds)
+            system = system._follow(path, step(world, before, share * h), seconds)
         name, grab = self.structure.loops.names[k], not self.structure.closed[k]
-        system, path.state = system.switched(path.state, name, grab, "grab" if grab else "region")
+        system, path.state = system._left(path).switched(path.state, name, grab, "grab" if grab else "region")
         return system._stepped(path, (1.0 - share) * h)
 
-    def _follow(self, path: Advance, state: State, begin: float) -> None:
-        path.state = state
-        path.touched.append(state.memory.touched)
+    def _follow(self, path: Advance, state: State, begin: float) -> System:
+        system, path.state, touched = self, state, state.memory.touched
+        if self.hybrid is not None:
+            system = replace(self, hybrid=self.hybrid.stepped(state, self.chooser.adaptive.interval))
+            touched = self.hybrid.zones.slot_root[touched]
+        path.touched.append(touched)
         path.seconds.append(time.perf_counter() - begin)
+        return system
 
     def _strained(self, path: Advance) -> System:
         """After a step: without the connections that it was too much for, and with a note of dependent loops."""
@@ -199,7 +236,8 @@ class System:
         if memory.rank != self.rank:
             system = replace(system, rank=memory.rank)
         for k in self.structure.overloaded(memory.loads):
-            system, path.state = system.switched(path.state, self.structure.loops.names[k], False, "break")
+            name = self.structure.loops.names[k]
+            system, path.state = system._left(path).switched(path.state, name, False, "break")
         return system
 
     def loads(self, state: State, kin: Kinematics) -> tuple[np.ndarray, np.ndarray]:

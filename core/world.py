@@ -20,6 +20,7 @@ from .model import CRAWL, Model
 from .motion import Follower
 from .shape import Box, Plane, Scenery, Shape
 from .spatial import cross
+from .hybrid_model import HybridModel
 
 _IDENTITY = np.eye(3)
 
@@ -155,6 +156,23 @@ class World:
         world._set(model=model, follower=follower, passing=passing, reach=reach, tips=tips)
         world._lay_out()
         world._set(collider=self.collider.rehung(moved, world.keyed_slots, world._parents(), world._separate()))
+        return world
+
+    def gathered(self, zones: HybridModel) -> World:
+        """The same world of the rigid zones of a model. What depends on its size stays as it is."""
+        world, reduced, slot = copy.copy(self), zones.reduced, zones.reduced.assembly.slot
+        a, own = reduced.assembly, self.model.assembly.slot
+        far = np.sqrt((zones.within[:, :3, 3] ** 2).sum(-1)) + self.reach[own]
+        reach = np.zeros(a.links)
+        np.maximum.at(reach, slot[zones.zone], far)
+        follower = self.follower and self.follower.select(reduced, zones.root, zones.q)
+        world._set(model=reduced, follower=follower, loops=zones.loops(self.loops), reach=reach)
+        world._set(tips=np.zeros((a.links, 2, 3)))
+        world._lay_out()
+        still = np.zeros(a.links, dtype=bool)
+        still[slot] = reduced.keyed | ((reduced.parent < 0) & (reduced.coordinates.kinds == "fixed"))
+        world._set(size=self.size, collider=self.collider.gathered(zones.slot_zone, zones.slot_within(), still))
+        world._hold()
         return world
 
     def _carried(self) -> tuple[np.ndarray, np.ndarray]:

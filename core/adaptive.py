@@ -1,0 +1,194 @@
+"""Adaptive dynamics: only the joints that matter move, and which these are is looked at anew every few steps.
+
+Gayle, Lin and Manocha (adaptive-contact paper), after Redon, Galoppo and Lin 2005: accelerations of all joints that
+matter are found from the top of a partition of the model, what these make of the velocities by the next refresh decides
+which joints are active until then, and impulses stop those that no longer are (see zones.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .activity import Activity
+from .contact import tangents
+from .kinematics import link_poses
+from .model import Model, State
+from .spatial import cross
+from .world import World
+from .hybrid_model import HybridModel, stopped
+
+INTERVAL = 12
+"""Steps between refreshes; the paper found ten to fifteen enough."""
+AT_ONCE = 4
+"""Steps after which a new contact brings a refresh."""
+TRANSIENT = 2
+"""With a number of joints given, so many times as many are looked at as can be active."""
+
+import os
+KEEP = float(os.environ.get("KEEP", 4))
+
+@dataclass(frozen=True)
+class Adaptive:
+    """How much of a model moves.
+
+    `threshold`: what the joints at rest would, together, move points of the model by until the next refresh, as a part
+    of its size; 0 for all joints that move. Or `joints`: how many are active at most, beside the six freedoms of what
+    floats. `interval`: steps between refreshes. `weights` of joint velocities instead of the reach of each joint: (nv,)
+    positive numbers, or for each link a symmetric positive definite matrix. Raises ValueError for what is none.
+    """
+
+    threshold: float | None = None
+    joints: int | None = None
+    interval: int = INTERVAL
+    weights: object = None
+
+    def __post_init__(self) -> None:
+        if (self.threshold is None) == (self.joints is None):
+            raise ValueError("adaptive simulation needs a threshold or a number of joints; give one of them")
+        if self.threshold is not None and not (np.isfinite(self.threshold) and self.threshold >= 0):
+            raise ValueError(f"the error threshold is {self.threshold}; give a finite number of at least zero")
+        for name, least in (("joints", 0), ("interval", 1)):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and int(value) == value and value >= least):
+                raise ValueError(f"{name} is {value}; give a whole number of at least {least}")
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """What is stepped in place of a model: its `zones`, the `world` of them, how many `steps` they have been so, and
+    which links' slots were `touching` (t, 2) when they were chosen.
+
+    `before`: the model's state when the zones took over, None while they do not; `error`: what was left out then, in
+    the terms of `Adaptive.threshold`.
+    """
+
+    zones: HybridModel
+    world: World
+    error: float
+    touching: np.ndarray
+    steps: int = 0
+    before: State | None = None
+
+    def entered(self, state: State) -> tuple[Hybrid, State]:
+        return replace(self, before=state), self.zones.enter(state)
+
+    def whole(self, state: State) -> State:
+        """The model's state in a state of the zones."""
+        return state if self.before is None else self.zones.leave(state, self.before)
+
+    def left(self, state: State) -> tuple[Hybrid, State]:
+        return replace(self, before=None), self.whole(state)
+
+    def stepped(self, state: State, interval: int) -> Hybrid:
+        """A step later; where something touches that did not, the next refresh comes soon."""
+        steps = self.steps + 1
+        if steps >= min(AT_ONCE, interval) and not np.isin(_pressed(state), self.touching).all():
+            steps = interval
+        return replace(self, steps=steps)
+
+
+class Chooser:
+    """Chooses the active joints of the world's model as `adaptive` says; keeps what it knows between refreshes."""
+
+    def __init__(self, adaptive: Adaptive, world: World) -> None:
+        model = world.model
+        if adaptive.joints is not None and adaptive.joints > int((np.diff(model.coordinates.v_start) > 0).sum()):
+            raise ValueError(f"{adaptive.joints} joints are to be active, the model has fewer; give a smaller number")
+        self.adaptive, self.model = adaptive, model
+        self.weights = reaches(model, world.reach) ** 2 if adaptive.weights is None else adaptive.weights
+        self.activity = Activity(model, gravity=world.gravity, weights=self.weights)
+        c = model.coordinates
+        self.floats = np.flatnonzero((model.parent < 0) & (c.kinds == "free") & ~model.keyed)
+        self.link_of = np.repeat(np.arange(model.n), np.diff(c.v_start))
+
+    def changed(self, world: World) -> Chooser:
+        """The chooser for a world whose structure has changed."""
+        return self if world.model is self.model else Chooser(self.adaptive, world)
+
+    def refreshed(self, world: World, hybrid: Hybrid | None, state: State, h: float) -> tuple[Hybrid, State]:
+        """The zones for the coming steps of `h` seconds from a state of the model, and its state after what is no
+        longer active has been stopped."""
+        model, span = self.model, self.adaptive.interval * h
+        given = world.given(state.time)
+        poses = link_poses(model, state.q, given)[0][model.assembly.slot]
+        moving = np.zeros(0, dtype=int) if hybrid is None else hybrid.zones.active
+        active, error = self._chosen(world, moving, state, poses, span)
+        zones = HybridModel.of(model, poses, active)
+        if hybrid is not None:
+            state = replace(state, v=stopped(hybrid.zones, zones, state, poses, given))
+        return Hybrid(zones, world.gathered(zones), error, _pressed(state)), state
+
+    def _chosen(
+        self, world: World, moving: np.ndarray, state: State, poses: np.ndarray, span: float
+    ) -> tuple[np.ndarray, float]:
+        """The links whose joints are to be active for `span` seconds, and what is left out."""
+        adaptive, activity = self.adaptive, self.activity
+        activity.place(state.q)
+        activity.pull(*_pulls(self.model, state, poses))
+        force = world.drive(state.q, state.v, 0.0, state.time)[0]
+        fraction = None if adaptive.threshold is None else adaptive.threshold / (span * span)
+        count = None if adaptive.joints is None else TRANSIENT * adaptive.joints
+        found = activity.accelerations(moving, state.v, force, threshold=fraction, joints=count)
+        speed = state.v.copy()
+        speed[found.freedoms] += span * found.values
+        square = activity.squares(speed)
+        square[self.floats] = 0.0
+        rank = square.copy()
+        rank[moving] *= KEEP
+        order = np.argsort(-rank, kind="stable")
+        if adaptive.joints is not None:
+            chosen = order[: adaptive.joints]
+        else:
+            rest = square.sum() - np.cumsum(square[order])
+            chosen = order[: int(np.count_nonzero(rest > (adaptive.threshold / span) ** 2)) + 1]
+        chosen = chosen[square[chosen] > 0.0]
+        left = square.sum() - square[chosen].sum()
+        return np.concatenate((self.floats, chosen)), span * float(np.sqrt(max(left, 0.0)))
+
+
+def reaches(model: Model, reach: np.ndarray) -> np.ndarray:
+    """How far each freedom moves the farthest point below it at most, as a part of the model's size (nv,).
+
+    `reach` (slots,) [m] of each link from its origin.
+    """
+    c, far = model.coordinates, reach[model.assembly.slot].copy()
+    for i in range(model.n - 1, -1, -1):
+        if (p := model.parent[i]) >= 0:
+            far[p] = max(far[p], far[i] + np.sqrt((model.placement[i, :3, 3] ** 2).sum()))
+    size = max(far.max(initial=0.0), 1e-300)
+    result = np.repeat(np.maximum(far / size, 1e-6), np.diff(c.v_start))
+    slides = np.concatenate((c.v_start[c.slides], (c.v_start[c.free][:, None] + np.arange(3, 6)).reshape(-1)))
+    result[slides] = 1.0 / size
+    return result
+
+
+def _pressed(state: State) -> np.ndarray:
+    """Pairs of links' slots that press on each other, as numbers."""
+    memory = state.memory
+    if memory is None:
+        return np.zeros(0, dtype=int)
+    pressed = memory.pushes[:, 0] > 0.0
+    return memory.contacts.part[pressed] * (len(memory.asleep) + (1 << 31)) + memory.contacts.other_part[pressed]
+
+
+def _pulls(model: Model, state: State, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The links (k,) that contacts push, and the wrenches (k, 6) [N m, N] about their origins along their axes."""
+    memory = state.memory
+    if memory is None or not len(memory.pushes):
+        return np.zeros(0, dtype=int), np.zeros((0, 6))
+    contacts, number = memory.contacts, np.full(model.assembly.links + 1, -1)
+    number[model.assembly.slot] = np.arange(model.n)
+    force = (memory.pushes[:, None] @ tangents(contacts.normal))[:, 0] / memory.h
+    link = np.concatenate((number[contacts.part], number[contacts.other_part]))
+    force, point = np.concatenate((force, -force)), np.concatenate((contacts.point, contacts.point))
+    acts = (link >= 0) & (force != 0.0).any(axis=1)
+    link, force, point = link[acts], force[acts], point[acts]
+    arm = point - poses[link, :3, 3]
+    turn = poses[link, :3, :3].swapaxes(-1, -2)
+    wrench = np.concatenate(((turn @ cross(arm, force)[:, :, None]), (turn @ force[:, :, None])), axis=1)[:, :, 0]
+    links, which = np.unique(link, return_inverse=True)
+    total = np.zeros((len(links), 6))
+    np.add.at(total, which, wrench)
+    return links, total
