@@ -23,6 +23,7 @@ The world is a leaf with Φ = 0 that accelerates against gravity: then gravity b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -45,12 +46,16 @@ class Articulation:
 
     `pairs` (nodes + 1, 2, 12, 12): Φ and Ψ; `linear` (nodes + 1, 12, 2): b and p; `eta` (nodes + 1,). Of inner nodes,
     with m = 6 (arity - 1): `shape` (inner, 12 arity, m + 12): G; `answer` (inner, 2 m, m + 12): X, then V; `start`
-    (inner, 2 m): F, then q̈, without handle forces; `squares` (inner, m + 12, m): H_ββ, then H_fβ.
+    (inner, 2 m): F, then q̈, without handle forces; `squares` (inner, m + 12, m): H_ββ, then H_fβ. `drift` (inner, m):
+    accelerations across the joints that velocities make by themselves, where something moves; β is taken less these.
     `pose` (nodes + 1, 4, 4): of a node's top link in the frame of its parent's; `reach` (nodes + 1, 4, 4): of its tip
     link in that of its top; both as of the last `move`.
     `applied` (joints + 1, 6): joint forces Q along the axes. `free` (joints + 1, 6): which axes are freedoms, and
     `velocity` (joints + 1, 6) their indices, nv for none. `factor` (joints + 1, 6, 6): C with W = Cᵀ C, None for ones.
+    `movable` (inner,): how many of a node's principal joints have freedoms.
     """
+
+    drift: np.ndarray | None = None
 
     def __init__(self, model: Model, partition: Partition, gravity: np.ndarray, factor: np.ndarray | None) -> None:
         p = partition
@@ -89,6 +94,7 @@ class Articulation:
         self.turned[: p.n] = np.isin(c.kinds, ("universal", "free"))
         self.universal = np.zeros(p.joints + 1, dtype=bool)
         self.universal[: p.n] = c.kinds == "universal"
+        self.movable = self.free.any(-1)[p.joint].sum(-1)
         self.unit, self.unit_free = self.free.astype(float), self.free.astype(float)
         self.scale = np.where(self.free, np.sqrt(np.append(model.armature, 0.0)[self.velocity]), 1.0)
         # the parts of the world stand still by themselves; parts of links are joined rigidly
@@ -144,12 +150,27 @@ class Articulation:
         cuts = np.searchsorted(nodes, self.partition.starts[1:]).tolist()
         return [slice(a, b) for a, b in pairwise(cuts) if b > a]
 
+    def batches(self, nodes: np.ndarray) -> Iterator[tuple[np.ndarray, list[slice]]]:
+        """Ascending inner `nodes` from the leaves up, as many at a time as fit the cache, and their levels."""
+        slices = self._slices(nodes)
+        if len(nodes) <= BATCH:
+            if slices:
+                yield nodes, slices
+            return
+        for s in slices:
+            for first in range(s.start, s.stop, CHUNK):
+                some = nodes[first : min(first + CHUNK, s.stop)]
+                yield some, [slice(0, len(some))]
+
+    def reveal(self, nodes: np.ndarray) -> None:
+        """Makes `start` of the inner `nodes`, and b, p and η of their children, valid, whose parents' are."""
+
     def update(self, moved: np.ndarray, loaded: np.ndarray) -> None:
         """Brings up to date all coefficients of the inner nodes `moved`, and b, p and η of the inner nodes `loaded`,
         whose joints or children have changed. Both are ascending and closed upward; what is moved is loaded too."""
         only = np.setdiff1d(loaded, moved, assume_unique=True) if len(loaded) > len(moved) else loaded[:0]
         if len(loaded) <= BATCH:
-            full, light = _Batch(self, moved, True), _Batch(self, only, False)
+            full, light = Batch(self, moved, True), Batch(self, only, False)
             parts = [(moved[s.start], full, s) for s in self._slices(moved)]
             parts += [(only[s.start], light, s) for s in self._slices(only)]
             for _, batch, s in sorted(parts, key=lambda part: part[0]):
@@ -162,7 +183,7 @@ class Articulation:
             for nodes, edges, full in ((moved, also, True), (only, cuts, False)):
                 for i in range(edges[level], edges[level + 1], CHUNK):
                     some = nodes[i : min(i + CHUNK, edges[level + 1])]
-                    batch = _Batch(self, some, full)
+                    batch = Batch(self, some, full)
                     batch.run(slice(0, len(some)))
                     batch.keep()
 
@@ -192,7 +213,7 @@ class Articulation:
         return poses
 
 
-class _Batch:
+class Batch:
     """Inner nodes of several levels that are brought up to date together: what does not depend on the levels below is
     gathered, and what the levels above do not need is written, for all of them at once. `full`: Φ, Ψ and the maps too,
     else b, p and η alone."""
@@ -209,6 +230,8 @@ class _Batch:
         self.start = np.empty((k, 2 * m))
         if a.active:
             self.Q = a.applied[self.joint].reshape(k, m, 1)
+        if a.drift is not None:
+            self.drift = a.drift[row]
         if not full:
             self.answer, self.squares = a.answer[row], a.squares[row]
             return
@@ -222,16 +245,19 @@ class _Batch:
     def run(self, s: slice) -> None:
         """Brings those `s` of one level up to date."""
         if self.full:
-            self._assemble(s)
-        self._bias(s)
+            self.assemble(s)
+        self.bias(s)
 
     def keep(self) -> None:
-        a = self.articulation
-        a.start[self.row] = self.start
+        self.articulation.start[self.row] = self.start
         if self.full:
-            a.answer[self.row], a.squares[self.row] = self.answer, self.squares
+            self.keep_maps()
 
-    def _assemble(self, s: slice) -> None:
+    def keep_maps(self) -> None:
+        a = self.articulation
+        a.answer[self.row], a.squares[self.row] = self.answer, self.squares
+
+    def assemble(self, s: slice) -> None:
         a, m = self.articulation, self.m
         G, scale, right = self.G[s], self.scale[s], self.right[s]
         k, rows, width = G.shape
@@ -258,7 +284,7 @@ class _Batch:
         made *= 0.5
         a.pairs[self.nodes[s]] = made
 
-    def _bias(self, s: slice) -> None:
+    def bias(self, s: slice) -> None:
         a, m, child = self.articulation, self.m, self.child[s]
         linear, eta = a.linear[child], a.eta[child] @ a.ones
         if a.active:
@@ -268,6 +294,8 @@ class _Batch:
             eta += (pushes * (answers[:, :, 1] + linear[..., 1])).sum((1, 2))
             linear += np.stack((answers[:, :, 0], 2.0 * answers[:, :, 1]), axis=-1)
         along = self.across[s] @ linear.reshape(len(child), -1, 2)
+        if a.drift is not None:
+            along[:, :m, 0] -= self.drift[s]
         beta, maps = along[:, :m, :1], self.answer[s]
         start, squares = maps[:, :, :m] @ beta, self.squares[s] @ beta
         eta += (beta.swapaxes(-1, -2) @ squares[:, :m])[:, 0, 0]
