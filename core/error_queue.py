@@ -10,6 +10,7 @@ the paper's queue, in a handful of rounds.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -25,6 +26,29 @@ class Measure(Enum):
     RELATIVE_LINKAGE = "relative linkage"
     ABSOLUTE_JOINT = "absolute joint"
     RELATIVE_JOINT = "relative joint"
+
+
+@dataclass(frozen=True)
+class ApproximateAcceleration:
+    """Joint accelerations of which some are set to zero.
+
+    `links` (k,): whose joints are computed; `freedoms` (f,) and `values` (f,) [rad/s² or m/s²]: those of their
+    accelerations. `error`: a bound on the error in the measure asked for. `nv`: all freedoms. `nodes` (o,): the nodes
+    of the partition whose principal joints these are, ascending; they are closed upward.
+    """
+
+    links: np.ndarray
+    freedoms: np.ndarray
+    values: np.ndarray
+    error: float
+    nv: int
+    nodes: np.ndarray
+
+    def dense(self) -> np.ndarray:
+        """All joint accelerations (nv,), zero where not computed."""
+        result = np.zeros(self.nv)
+        result[self.freedoms] = self.values
+        return result
 
 
 class Descent:
@@ -67,6 +91,41 @@ class Descent:
             needed[self.totals.argmax()] = True
             self._open(needed)
 
+    def result(self, measure: Measure, n: int) -> ApproximateAcceleration:
+        """What is computed so far, of a model of `n` links."""
+        a, none = self.articulation, np.zeros(0, dtype=int)
+        joints = np.concatenate([none, *(x.ravel() for x in self.joints)])
+        order = np.argsort(joints)[: np.count_nonzero(joints < n)]
+        motion = np.concatenate([np.zeros((0, 6)), *(x.reshape(-1, 6) for x in self.motion)])[order]
+        joints = joints[order]
+        index, axis = np.nonzero(a.free[joints])
+        return ApproximateAcceleration(
+            joints,
+            a.velocity[joints][index, axis],
+            motion[index, axis],
+            self.error(measure),
+            int(a.velocity[-1, 0]),
+            np.sort(np.concatenate([none, *self.opened])),
+        )
+
+    def spend(self, joints: int, threshold: float, measure: Measure) -> None:
+        """Opens the nodes of the largest total accelerations, until at least so many `joints` that can move are
+        computed, at most one node too many, or the error is at most `threshold`.
+
+        Those above half of the largest are opened together, but only half of what may be opened still: those below
+        them may be larger.
+        """
+        a, p = self.articulation, self.articulation.partition
+        left = joints - sum(int(a.movable[nodes - p.leaves].sum()) for nodes in self.opened)
+        while left > 0 and len(self.frontier) and self.error(measure) > threshold:
+            order = np.lexsort((self.frontier, -self.totals))
+            order = order[self.totals[order] >= 0.5 * self.totals[order[0]]]
+            counts = np.cumsum(a.movable[self.frontier[order] - p.leaves])
+            needed = np.zeros(len(self.frontier), dtype=bool)
+            needed[order[: max(int(np.searchsorted(counts, 0.5 * left, side="right")), 1)]] = True
+            self._open(needed)
+            left -= int(a.movable[self.opened[-1] - p.leaves].sum())
+
     def _needed(self, square: float, measure: Measure) -> np.ndarray:
         totals = self.totals
         if measure is Measure.ABSOLUTE_JOINT:
@@ -85,6 +144,7 @@ class Descent:
     def _open(self, needed: np.ndarray) -> None:
         a, p = self.articulation, self.articulation.partition
         nodes, forces = self.frontier[needed], self.forces[needed]
+        a.reveal(nodes)
         row = nodes - p.leaves
         k, m = len(row), 6 * (p.arity - 1)
         joint, child = p.joint[row], p.child[row]

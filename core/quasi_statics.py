@@ -9,46 +9,23 @@ up to date (section 5.2).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from .articulation import Articulation
 from .closure import Loops
 from .dynamics import GRAVITY
-from .error_queue import Descent, Measure
+from .error_queue import ApproximateAcceleration, Descent, Measure
+from .hierarchy import Hierarchy, ranges, vector
 from .joint import Coordinates
 from .loop_forces import LoopForces
-from .model import SUBSPACE, Model
-from .partition import ARITY, partition
+from .model import Model
+from .partition import ARITY
 
 FRAMES = ("world", "link")
 
 
-@dataclass(frozen=True)
-class ApproximateAcceleration:
-    """Joint accelerations of which some are set to zero.
-
-    `links` (k,): whose joints are computed; `freedoms` (f,) and `values` (f,) [rad/s² or m/s²]: those of their
-    accelerations. `error`: a bound on the error in the measure asked for. `nv`: all freedoms. `nodes` (o,): the nodes
-    of the partition whose principal joints these are, ascending; they are closed upward.
-    """
-
-    links: np.ndarray
-    freedoms: np.ndarray
-    values: np.ndarray
-    error: float
-    nv: int
-    nodes: np.ndarray
-
-    def dense(self) -> np.ndarray:
-        """All joint accelerations (nv,), zero where not computed."""
-        result = np.zeros(self.nv)
-        result[self.freedoms] = self.values
-        return result
-
-
-class QuasiStatics:
+class QuasiStatics(Hierarchy):
     """The quasi-statics of `model` from joint coordinates `q` (nq,), by default its rest pose.
 
     `measure` of the error. `weights`: what joint accelerations are measured with, ones by default; (nv,) positive
@@ -70,13 +47,12 @@ class QuasiStatics:
         loops: Loops | None = None,
         arity: int = ARITY,
     ) -> None:
-        self.model, self.measure = model, Measure(measure)
-        self.q = model.coordinates.zero() if q is None else _vector("q", q, model.nq).copy()
-        self.partition = partition(model.parent, arity)
-        factor = None if weights is None else _factors(model, weights, self.partition.joints)
-        self.articulation = Articulation(model, self.partition, _vector("gravity", gravity, 3), factor)
-        self._number = {name: i for i, name in enumerate(model.names)}
-        self._forces = np.zeros(model.nv) if forces is None else _vector("forces", forces, model.nv).copy()
+        super().__init__(model, Articulation, gravity, weights, arity)
+        self.measure = Measure(measure)
+        if q is not None:
+            self.q = vector("q", q, model.nq).copy()
+        if forces is not None:
+            self._forces = vector("forces", forces, model.nv).copy()
         self._in_world, self._in_link = np.zeros((model.n, 6)), np.zeros((model.n, 6))
         self._pulled, self._wrench = np.zeros(0, dtype=int), np.zeros((model.n, 6))
         self._loops = LoopForces(self.articulation, model, model.loops.closed() if loops is None else loops)
@@ -110,8 +86,8 @@ class QuasiStatics:
         """From now on the joints of `links` (k), by names or numbers, exert `forces` [N m or N], one for each of their
         freedoms in turn, besides their springs."""
         index = self._links(links)
-        freedoms = _ranges(self.model.coordinates.v_start, index)
-        self._forces[freedoms] = _vector("forces", forces, len(freedoms))
+        freedoms = ranges(self.model.coordinates.v_start, index)
+        self._forces[freedoms] = vector("forces", forces, len(freedoms))
         self._driven = np.union1d(self._driven, index)
         self._descent = None
 
@@ -129,7 +105,7 @@ class QuasiStatics:
             self._refresh(closing)
             self._descent = Descent(self.articulation)
         self._descent.refine(float(threshold), self.measure)
-        result = self._result()
+        result = self._descent.result(self.measure, self.model.n)
         if not (np.isfinite(result.error) and np.isfinite(result.values).all()):
             raise ValueError("the accelerations are not finite; take shorter steps, or look for extreme q or stiffness")
         return result
@@ -138,10 +114,10 @@ class QuasiStatics:
         """Moves the computed joints by h²/2 of their accelerations."""
         if not (np.isfinite(h) and h >= 0):
             raise ValueError(f"the step is {h} s; give a finite number of at least zero")
-        subset = self._subset(result.links)
-        rows = _ranges(self.model.coordinates.q_start, result.links)
+        subset = Coordinates(self.model.coordinates.kinds[result.links])
+        rows = ranges(self.model.coordinates.q_start, result.links)
         self.q[rows] = subset.integrate(self.q[rows], result.values, 0.5 * h * h)
-        self._place(result.links, subset)
+        self._place(result.links)
         self._moved = np.union1d(self._moved, result.nodes) if len(self._moved) else result.nodes
         self._descent = None
 
@@ -153,7 +129,7 @@ class QuasiStatics:
 
     def place(self, q: np.ndarray) -> None:
         """Puts all joints at coordinates `q` (nq,); the next solution brings everything up to date."""
-        self.q = _vector("q", q, self.model.nq).copy()
+        self.q = vector("q", q, self.model.nq).copy()
         self._place(np.arange(self.model.n))
         self._moved = np.arange(self.partition.leaves, self.partition.nodes)
         self._descent = None
@@ -162,41 +138,6 @@ class QuasiStatics:
         """World poses (k, 4, 4) of `links` (k), by names or numbers: O(log n) each."""
         self._poses()
         return self.articulation.world_poses(self._links(links))
-
-    def _links(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> np.ndarray:
-        unknown = [x for x in links if isinstance(x, str) and x not in self._number]
-        if unknown:
-            raise ValueError(f"no link is called {unknown[0]!r}; give names of the model's links")
-        index = np.array([self._number[x] if isinstance(x, str) else x for x in links])
-        if index.ndim != 1 or (len(index) and index.dtype.kind not in "iu"):
-            raise ValueError("links are neither names nor whole numbers; give one of either for each")
-        outside = index[(index < 0) | (index >= self.model.n)]
-        if len(outside):
-            raise ValueError(f"there is no link {outside[0]}; give numbers from 0 to {self.model.n - 1}")
-        if len(np.unique(index)) != len(index):
-            raise ValueError("a link is given twice; add its wrenches first")
-        return index.astype(int)
-
-    def _subset(self, links: np.ndarray) -> Coordinates:
-        return Coordinates(self.model.coordinates.kinds[links])
-
-    def _place(self, links: np.ndarray, subset: Coordinates | None = None) -> None:
-        """Brings joints' transforms, and what their springs exert, up to date with q."""
-        model = self.model
-        subset = self._subset(links) if subset is None else subset
-        q = self.q[_ranges(model.coordinates.q_start, links)]
-        turn = subset.transforms(q)
-        self.articulation.place(links, model.placement[links] @ turn, turn)
-        freedoms = _ranges(model.coordinates.v_start, links)
-        stiffness, forces = model.stiffness[freedoms], self._forces[freedoms]
-        if stiffness.any():
-            strain = subset.difference(subset.zero(), q)
-            forces = forces - subset.spring_force(strain, stiffness * strain)
-        a = self.articulation
-        index, axis = np.nonzero(a.free[links])
-        order = np.argsort(a.velocity[links][index, axis], kind="stable")
-        a.applied[links[index[order]], axis[order]] = forces
-        a.active = a.active or bool(forces.any())
 
     def _refresh(self, closing: float) -> None:
         """Brings coefficients up to date of the nodes whose joints have moved or are driven, of those whose links are
@@ -235,56 +176,3 @@ class QuasiStatics:
         self._wrench[some] = wrenches
         self.articulation.load(some, wrenches)
         return some
-
-    def _result(self) -> ApproximateAcceleration:
-        descent, a = self._descent, self.articulation
-        none = np.zeros(0, dtype=int)
-        joints = np.concatenate([none, *(x.ravel() for x in descent.joints)])
-        order = np.argsort(joints)[: np.count_nonzero(joints < self.model.n)]
-        motion = np.concatenate([np.zeros((0, 6)), *(x.reshape(-1, 6) for x in descent.motion)])[order]
-        joints = joints[order]
-        index, axis = np.nonzero(a.free[joints])
-        return ApproximateAcceleration(
-            joints,
-            a.velocity[joints][index, axis],
-            motion[index, axis],
-            descent.error(self.measure),
-            self.model.nv,
-            np.sort(np.concatenate([none, *descent.opened])),
-        )
-
-
-def _ranges(start: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """The numbers from start[i] up to start[i + 1], for each i of `index`, one after another."""
-    counts = start[index + 1] - start[index]
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(start[index] - ends + counts, counts)
-
-
-def _vector(name: str, values: np.ndarray, size: int) -> np.ndarray:
-    values = np.asarray(values, dtype=float)
-    if values.shape != (size,) or not np.isfinite(values).all():
-        raise ValueError(f"{name} has shape {values.shape}; give {size} finite numbers")
-    return values
-
-
-def _factors(model: Model, weights: np.ndarray | Sequence[np.ndarray], joints: int) -> np.ndarray:
-    """Factors C (joints + 1, 6, 6) of the weights W = Cᵀ C of the joints, along their axes."""
-    factors = np.zeros((joints + 1, 6, 6))
-    start = model.coordinates.v_start
-    diagonal = isinstance(weights, np.ndarray) and weights.ndim == 1
-    if len(weights) != (model.nv if diagonal else model.n):
-        raise ValueError(f"there are {len(weights)} weights; give {model.nv} numbers or {model.n} matrices")
-    for i, kind in enumerate(model.coordinates.kinds.tolist()):
-        axes = [axis for axis, _ in SUBSPACE[kind]]
-        d = len(axes)
-        W = np.diag(weights[start[i] : start[i + 1]]) if diagonal else np.asarray(weights[i], dtype=float)
-        if not d:
-            continue
-        fits = W.shape == (d, d) and np.isfinite(W).all() and np.abs(W - W.T).max() <= 1e-12 * np.abs(W).max()
-        if not fits or np.linalg.eigvalsh(W)[0] <= 0:
-            raise ValueError(
-                f"the weight of {model.names[i]!r} is no symmetric positive definite matrix of {d} rows; give one"
-            )
-        factors[i][np.ix_(axes, axes)] = np.linalg.cholesky(W).T
-    return factors

@@ -1,0 +1,98 @@
+"""A model on its partition: where its joints are, what they exert, and what their accelerations weigh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .articulation import Articulation
+from .joint import Coordinates
+from .model import SUBSPACE, Model
+from .partition import partition
+
+
+class Hierarchy:
+    """`model` with joint coordinates `q` (nq,), at first its rest pose, its `partition` and an `articulation` of that
+    kind; `gravity`, `weights` and `arity` as for `QuasiStatics`. Joints are not placed yet."""
+
+    def __init__(
+        self,
+        model: Model,
+        articulation: type[Articulation],
+        gravity: np.ndarray,
+        weights: np.ndarray | Sequence[np.ndarray] | None,
+        arity: int,
+    ) -> None:
+        self.model, self.q = model, model.coordinates.zero()
+        self.partition = partition(model.parent, arity)
+        factor = None if weights is None else _factors(model, weights, self.partition.joints)
+        self.articulation = articulation(model, self.partition, vector("gravity", gravity, 3), factor)
+        self._number = {name: i for i, name in enumerate(model.names)}
+        self._forces = np.zeros(model.nv)
+
+    def _links(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> np.ndarray:
+        unknown = [x for x in links if isinstance(x, str) and x not in self._number]
+        if unknown:
+            raise ValueError(f"no link is called {unknown[0]!r}; give names of the model's links")
+        index = np.array([self._number[x] if isinstance(x, str) else x for x in links])
+        if index.ndim != 1 or (len(index) and index.dtype.kind not in "iu"):
+            raise ValueError("links are neither names nor whole numbers; give one of either for each")
+        outside = index[(index < 0) | (index >= self.model.n)]
+        if len(outside):
+            raise ValueError(f"there is no link {outside[0]}; give numbers from 0 to {self.model.n - 1}")
+        if len(np.unique(index)) != len(index):
+            raise ValueError("a link is given twice; add its wrenches first")
+        return index.astype(int)
+
+    def _place(self, links: np.ndarray) -> None:
+        """Brings joints' transforms, and what their springs exert, up to date with q."""
+        model, subset = self.model, Coordinates(self.model.coordinates.kinds[links])
+        q = self.q[ranges(model.coordinates.q_start, links)]
+        turn = subset.transforms(q)
+        self.articulation.place(links, model.placement[links] @ turn, turn)
+        freedoms = ranges(model.coordinates.v_start, links)
+        stiffness, forces = model.stiffness[freedoms], self._forces[freedoms]
+        if stiffness.any():
+            strain = subset.difference(subset.zero(), q)
+            forces = forces - subset.spring_force(strain, stiffness * strain)
+        a = self.articulation
+        index, axis = np.nonzero(a.free[links])
+        a.applied[links[index], axis] = forces
+        a.active = a.active or bool(forces.any())
+
+
+def ranges(start: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """The numbers from start[i] up to start[i + 1], for each i of `index`, one after another."""
+    counts = start[index + 1] - start[index]
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(start[index] - ends + counts, counts)
+
+
+def vector(name: str, values: np.ndarray, size: int) -> np.ndarray:
+    values = np.asarray(values, dtype=float)
+    if values.shape != (size,) or not np.isfinite(values).all():
+        raise ValueError(f"{name} has shape {values.shape}; give {size} finite numbers")
+    return values
+
+
+def _factors(model: Model, weights: np.ndarray | Sequence[np.ndarray], joints: int) -> np.ndarray:
+    """Factors C (joints + 1, 6, 6) of the weights W = Cᵀ C of the joints, along their axes."""
+    factors = np.zeros((joints + 1, 6, 6))
+    start = model.coordinates.v_start
+    diagonal = isinstance(weights, np.ndarray) and weights.ndim == 1
+    if len(weights) != (model.nv if diagonal else model.n):
+        raise ValueError(f"there are {len(weights)} weights; give {model.nv} numbers or {model.n} matrices")
+    for i, kind in enumerate(model.coordinates.kinds.tolist()):
+        axes = [axis for axis, _ in SUBSPACE[kind]]
+        d = len(axes)
+        W = np.diag(weights[start[i] : start[i + 1]]) if diagonal else np.asarray(weights[i], dtype=float)
+        if not d:
+            continue
+        fits = W.shape == (d, d) and np.isfinite(W).all() and np.abs(W - W.T).max() <= 1e-12 * np.abs(W).max()
+        if not fits or np.linalg.eigvalsh(W)[0] <= 0:
+            raise ValueError(
+                f"the weight of {model.names[i]!r} is no symmetric positive definite matrix of {d} rows; give one"
+            )
+        factors[i][np.ix_(axes, axes)] = np.linalg.cholesky(W).T
+    return factors
