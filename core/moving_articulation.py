@@ -1,0 +1,302 @@
+"""Coefficients of a partition's nodes while a few joints move: the dynamics of hybrid bodies (Gayle, Lin and Manocha
+2006, after Redon, Galoppo and Lin 2005).
+
+A node is opened when it, or a node within it, has an active joint; joints of all other nodes have no velocity. Handles
+accelerate as points do: with the classical accelerations of their links' origins, velocities enter through the links'
+angular velocities ω and the joints' own velocities alone. A link pulls at its origin with
+
+    -(ω × I ω, m ω × (ω × c)),   and across a joint at r from its parent's origin, of relative velocity (ω_r, ṙ),
+
+the acceleration c = (ω_p × ω_r, ω_p × (ω_p × r) + 2 ω_p × ṙ) drifts by itself; a universal joint, whose second axis its
+first turns, adds ω_1 × ω_2. What drifts, along the joint's axes, is taken off β (articulation.py).
+
+Of a node that is not opened all this depends on the angular velocity of its top alone, through the six products
+w = (ω_x², ω_y², ω_z², ω_x ω_y, ω_y ω_z, ω_z ω_x): its b and p are linear, its η is quadratic in (1, w). Those columns
+are found when the node comes to rest and hold until a joint in it moves or something pulls at it anew, whatever moves
+above. Opened nodes have numbers instead, brought up to date from those of the unopened nodes below them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .articulation import ROUNDING, Articulation, Batch
+from .model import Model
+from .partition import Partition
+from .spatial import cross
+
+_FIRST, _SECOND = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 1, 2, 1, 2, 0])
+_PRODUCT = np.zeros((3, 3), dtype=int)
+_PRODUCT[_FIRST, _SECOND] = _PRODUCT[_SECOND, _FIRST] = np.arange(6)
+_MIXED = np.r_[np.zeros(3), np.ones(3)]
+# of a flat rotation: the factors of the products' map, and those of its second terms
+_TURNS = [(3 * a + b[:, None]).ravel() for a in (_FIRST, _SECOND) for b in (_FIRST, _SECOND)]
+COLUMNS = 7
+
+
+def _bilinear_in_spin() -> tuple[np.ndarray, np.ndarray]:
+    """ω × (ω × r) as (3, 3, 6) of r, component and w; ω × I ω as (3, 3, 3, 6) of I's two indices, component and w."""
+    levi_civita = np.zeros((3, 3, 3))
+    levi_civita[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = 1.0
+    levi_civita -= levi_civita.swapaxes(0, 1)
+    square = np.zeros((3, 3, 6))
+    square[np.arange(3)[:, None], np.arange(3), _PRODUCT] = 1.0
+    # (ω × L)_k = Σ ε_ijk ω_i L_j, and ω × (ω × r) = Σ ε_ijk ε_lmj ω_i ω_l r_m
+    gyroscopic = np.einsum("ijk,icw->jckw", levi_civita, square)
+    return np.einsum("ijk,lmj,ilw->mkw", levi_civita, levi_civita, square), gyroscopic
+
+
+_CENTRIPETAL, _GYROSCOPIC = _bilinear_in_spin()
+
+
+def products(spin: np.ndarray) -> np.ndarray:
+    """(1, w) (k, 7) of angular velocities (k, 3)."""
+    result = np.ones((len(spin), COLUMNS))
+    np.multiply(spin[:, _FIRST], spin[:, _SECOND], out=result[:, 1:])
+    return result
+
+
+def turned_products(rotation: np.ndarray) -> np.ndarray:
+    """The maps (..., 7, 7) from (1, w) of a frame to that of a frame that stands at `rotation` (..., 3, 3) in it."""
+    flat = rotation.reshape(-1, 9)
+    a, b, c, d = (flat[:, index].reshape(-1, 6, 6) for index in _TURNS)
+    result = np.zeros((len(flat), COLUMNS, COLUMNS))
+    result[:, 0, 0] = 1.0
+    # w'_ij = Σ R_ki R_lj ω_k ω_l over pairs k, l either way round
+    result[:, 1:, 1:] = a * d + b * c * _MIXED
+    return result.reshape(*rotation.shape[:-2], COLUMNS, COLUMNS)
+
+
+def centripetal(arm: np.ndarray) -> np.ndarray:
+    """The maps (..., 3, 6) from w to ω × (ω × r) for r (..., 3)."""
+    return (arm @ _CENTRIPETAL.reshape(3, 18)).reshape(*arm.shape[:-1], 3, 6)
+
+
+class MovingArticulation(Articulation):
+    """Coefficients with velocities; `linear`, `eta` and `start` hold at the velocities of the last `refresh`: of opened
+    nodes, their children, and what has been revealed since.
+
+    `columns` (nodes + 1, 12, 2, 7): b and p of nodes that are not opened, `quadratic` (nodes + 1, 7, 7): η, and `begun`
+    (inner, 2 m, 7): `start`, all for (1, w) of the node's top. `spin` (nodes + 1, 3): angular velocities of the tops,
+    in their frames. `opened` (o,): the opened nodes, ascending, closed upward, with the root. `blur` (nodes + 1, 13):
+    the sizes of the terms that p and η are summed from. `world` (nodes + 1, 4, 4): the tops' poses, where needed.
+    """
+
+    def __init__(self, model: Model, partition: Partition, gravity: np.ndarray, factor: np.ndarray | None) -> None:
+        super().__init__(model, partition, gravity, factor)
+        p = partition
+        inner, m = self.start.shape[0], 6 * (p.arity - 1)
+        self.drift = np.zeros((inner, m))
+        self.columns = np.zeros((p.nodes + 1, 12, 2, COLUMNS))
+        self.quadratic = np.zeros((p.nodes + 1, COLUMNS, COLUMNS))
+        self.begun = np.zeros((inner, 2 * m, COLUMNS))
+        self.spin, self.blur = np.zeros((p.nodes + 1, 3)), np.zeros((p.nodes + 1, 13))
+        self.world = np.broadcast_to(np.eye(4), (p.nodes + 1, 4, 4)).copy()
+        self.rates = np.zeros((p.joints + 1, 6))
+        self.opened, self._stale = np.array([p.root]), np.zeros(0, dtype=int)
+        self._is_opened = np.zeros(p.nodes + 1, dtype=bool)
+        self._is_opened[p.root] = True
+        self._active = np.zeros(0, dtype=int)
+        self.columns[: p.leaves, :, 0, 0] = self.linear[: p.leaves, :, 0]
+        body = np.flatnonzero(p.link < p.n)
+        link = p.link[body]
+        pull = np.empty((len(body), 6, 6))
+        # parts of a link have their shares of its inertia, and accelerate as the whole does
+        pull[:, :3] = (model.inertia[link, :3, :3].reshape(-1, 9) @ _GYROSCOPIC.reshape(9, 18)).reshape(-1, 3, 6)
+        pull[:, 3:] = model.mass[link, None, None] * centripetal(model.center[link])
+        pull *= p.share[body, None, None]
+        self.columns[body, :, 0, 1:] = -self.pairs[body, 0, :, :6] @ pull
+        self._order(model)
+
+    def _order(self, model: Model) -> None:
+        """When a walk through the forest enters and leaves each link; the world first."""
+        n, parent = model.n, model.parent.tolist()
+        size = [1] * n
+        for i in range(n - 1, -1, -1):
+            if parent[i] >= 0:
+                size[parent[i]] += size[i]
+        enters, room = [0] * n, [0] * (n + 1)
+        room[n] = 1
+        for i, host in enumerate(parent):
+            enters[i] = room[host]
+            room[host] += size[i]
+            room[i] = enters[i] + 1
+        self.enters = np.array([*enters, 0])
+        self.exits = self.enters + np.array([*size, n + 1])
+
+    def load(self, leaves: np.ndarray, wrenches: np.ndarray) -> None:
+        self.columns[leaves, :, 0, 0] = (self.pairs[leaves, 0, :, :6] @ wrenches[:, :, None])[:, :, 0]
+
+    def openings(self, active: np.ndarray) -> np.ndarray:
+        """The nodes (o,) that active joints open, ascending, closed upward, with the root."""
+        p = self.partition
+        owner = p.owner[active]
+        return np.unique(np.concatenate((owner, p.ancestors(owner), [p.root])))
+
+    def refresh(
+        self, moved: np.ndarray, loaded: np.ndarray, active: np.ndarray, rates: np.ndarray, drag: np.ndarray
+    ) -> None:
+        """Brings everything up to date that the next look needs. The inner nodes `moved`, whose poses are up to date,
+        and `loaded`, both ascending and closed upward, are those of `Articulation.update`; `active` joints (k,) move
+        with `rates` (k, 6) against the forces `drag` (k, 6), along their axes, and no others."""
+        for nodes, slices in self.batches(moved):
+            batch = Batch(self, nodes, True)
+            for s in slices:
+                batch.assemble(s)
+            batch.keep_maps()
+        self._open(self.openings(active))
+        stale = np.union1d(self._stale, np.union1d(moved, loaded))
+        opened = self._is_opened[stale]
+        self._stale = stale[opened]
+        for nodes, slices in self.batches(stale[~opened]):
+            resting = _Resting(self, nodes)
+            for s in slices:
+                resting.bias(s)
+            resting.keep()
+        self._turn(active, rates)
+        at_rest = self.applied[active]
+        self.applied[active] = at_rest - drag
+        self.active = self.active or bool(drag.any())
+        self.update(moved[:0], self.opened)
+        self.applied[active] = at_rest
+
+    def _open(self, opened: np.ndarray) -> None:
+        self._is_opened[self.opened] = False
+        self._is_opened[opened] = True
+        self.opened, self.blur[opened] = opened, 0.0
+
+    def below(self, opened: np.ndarray) -> np.ndarray:
+        """The nodes right below `opened` ones, with those; their tops' world poses are brought up to date."""
+        p = self.partition
+        child = p.child[opened - p.leaves]
+        for s in reversed(self._slices(opened)):
+            those = child[s]
+            self.world[those] = self.world[opened[s], None] @ self.pose[those]
+        self.world[p.nodes] = np.eye(4)
+        return child
+
+    def ends(self, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of principal joints (k,): the nodes that they carry, and those at whose tips they hang."""
+        p = self.partition
+        row, column = p.owner[joints] - p.leaves, self._column[joints]
+        return p.child[row, column + 1], p.child[row, p.carrier[row, column]]
+
+    def _turn(self, active: np.ndarray, rates: np.ndarray) -> None:
+        """The angular velocities of all nodes below opened ones, what is known of them, and the joints' drifts."""
+        p = self.partition
+        self.rates[self._active] = 0.0
+        self.rates[active], self._active = rates, active
+        child = self.below(self.opened)
+        row = self.opened - p.leaves
+        axes = self._axes_of(row)
+        joint = p.joint[row]
+        own = (axes @ self.rates[joint][..., None])[..., 0]
+        # in the world's frame the links' angular velocities are sums over the moving joints that carry them
+        moves = (self.rates[joint] != 0.0).any(-1)
+        turn = (self.world[child[:, 1:][moves], :3, :3] @ own[moves][:, :3, None])[:, :, 0]
+        at = np.concatenate((self.enters[joint[moves]], self.exits[joint[moves]]))
+        order = np.argsort(at, kind="stable")
+        sums = np.zeros((len(at) + 1, 3))
+        np.cumsum(np.concatenate((turn, -turn))[order], axis=0, out=sums[1:])
+        those = child[child < p.nodes]
+        total = sums[np.searchsorted(at[order], self.enters[p.link[p.top[those]]], side="right")]
+        self.spin[those] = (self.world[those, :3, :3].swapaxes(-1, -2) @ total[:, :, None])[:, :, 0]
+        self._evaluate(those[~self._is_opened[those]])
+        self._drift(row, joint, child[:, 1:], axes, own)
+
+    def _axes_of(self, row: np.ndarray) -> np.ndarray:
+        """The axes (k, arity - 1, 6, 6) of principal joints, in their children's frames."""
+        k = np.arange(self.partition.arity - 1)
+        return self._blocks[row[:, None], k + 1, 0, :, k]
+
+    def _arms(self, joint: np.ndarray) -> np.ndarray:
+        """Of joints, the way from the parent's origin to the child's, in the child's frame."""
+        pose = self.joint_pose[joint]
+        return (pose[..., None, :3, 3] @ pose[..., :3, :3])[..., 0, :]
+
+    def _drift(self, row, joint, child, axes, own) -> None:
+        turn, slide = own[..., :3], own[..., 3:]
+        above = self.spin[child] - turn
+        c = np.empty(own.shape)
+        c[..., :3] = cross(above, turn)
+        c[..., 3:] = cross(above, cross(above, self._arms(joint)) + 2.0 * slide)
+        drift = (c[..., None, :] @ axes)[..., 0, :]
+        universal = self.universal[joint]
+        if universal.any():
+            rates = self.rates[joint[universal]]
+            drift[universal, 1] -= rates[:, 0] * rates[:, 2]
+        self.drift[row] = drift.reshape(len(row), -1)
+
+    def _evaluate(self, nodes: np.ndarray) -> None:
+        """b, p and η of unopened `nodes` at the angular velocities of their tops."""
+        x = products(self.spin[nodes])
+        columns, quadratic = self.columns[nodes], self.quadratic[nodes]
+        self.linear[nodes] = (columns.reshape(-1, 24, COLUMNS) @ x[:, :, None]).reshape(-1, 12, 2)
+        self.eta[nodes] = (x[:, None] @ quadratic @ x[:, :, None])[:, 0, 0]
+        np.abs(x, out=x)
+        self.blur[nodes, :12] = (np.abs(columns[:, :, 1]) @ x[:, :, None])[:, :, 0]
+        self.blur[nodes, 12] = (x[:, None] @ np.abs(quadratic) @ x[:, :, None])[:, 0, 0]
+
+    def reveal(self, nodes: np.ndarray) -> None:
+        nodes = nodes[~self._is_opened[nodes]]
+        if not len(nodes):
+            return
+        p = self.partition
+        row, spin = nodes - p.leaves, self.spin[nodes]
+        child = p.child[row]
+        self.start[row] = (self.begun[row] @ products(spin)[:, :, None])[:, :, 0]
+        self.spin[child] = (spin[:, None, None] @ self.pose[child, :3, :3])[:, :, 0]
+        self._evaluate(child[p.opens[row]])
+
+    def total(self, nodes: np.ndarray, forces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `Articulation.total`; what rounds off where velocities' terms cancel is in the bound too."""
+        totals, doubt = super().total(nodes, forces)
+        blur = self.blur[nodes]
+        more = ROUNDING * ((np.abs(forces) * blur[:, :12]).sum(1) + blur[:, 12])
+        return totals + more, doubt + more
+
+
+class _Resting(Batch):
+    """Nodes that are not opened: their b, p, η and `start` for all angular velocities of their tops at once."""
+
+    def __init__(self, articulation: MovingArticulation, nodes: np.ndarray) -> None:
+        super().__init__(articulation, nodes, False)
+        a, k = articulation, len(nodes)
+        rotation = a.pose[self.child, :3, :3]
+        self.turned = turned_products(rotation)
+        arms = a._arms(self.joint)
+        # what drifts, where no joint moves, is ω × (ω × r)
+        own = centripetal(arms) @ self.turned[:, 1:, 1:, 1:]
+        self.still = (a._axes_of(self.row)[..., 3:, :].swapaxes(-1, -2) @ own).reshape(k, self.m, 6)
+        self.begun = np.empty((k, 2 * self.m, COLUMNS))
+
+    def bias(self, s: slice) -> None:
+        a, m, child, turned = self.articulation, self.m, self.child[s], self.turned[s]
+        k, c = len(child), COLUMNS
+        linear, quadratic = a.columns[child], a.quadratic[child]
+        if a.active:
+            pushes = (self.G[s, :, :m] @ self.Q[s]).reshape(*child.shape, 1, 12, 1)
+            answers = (a.pairs[child] @ pushes)[..., 0]
+            push = pushes[:, :, 0].swapaxes(-1, -2)
+            quadratic[:, :, 0] += (push @ linear[:, :, :, 1])[:, :, 0]
+            quadratic[:, :, 0, 0] += (push[:, :, 0] * answers[:, :, 1]).sum(-1)
+            linear[:, :, :, 0, 0] += answers[:, :, 0]
+            linear[:, :, :, 1, 0] += 2.0 * answers[:, :, 1]
+        linear = linear.reshape(k, -1, 24, c) @ turned
+        eta = (turned.swapaxes(-1, -2) @ quadratic @ turned).sum(1)
+        along = self.across[s] @ linear.reshape(k, -1, 2 * c)
+        beta, maps = along[:, :m, :c], self.answer[s]
+        beta[:, :, 1:] -= self.still[s]
+        start, squares = maps[:, :, :m] @ beta, self.squares[s] @ beta
+        eta += beta.swapaxes(-1, -2) @ squares[:, :m]
+        eta += along[:, :m, c:].swapaxes(-1, -2) @ start[:, :m]
+        if a.active:
+            start[:, :m, :1] += self.Q[s]
+        self.begun[s], a.quadratic[self.nodes[s]] = start, eta
+        ends = maps[:, :m, m:].swapaxes(-1, -2) @ along[:, :m]
+        ends += along[:, m:]
+        ends[:, :, c:] += 2.0 * squares[:, m:]
+        a.columns[self.nodes[s]] = ends.reshape(k, 12, 2, c)
+
+    def keep(self) -> None:
+        self.articulation.begun[self.row] = self.begun

@@ -1,0 +1,114 @@
+"""Rigid zones of a hybrid body: what moves as one while all but a few joints hold still (Redon, Galoppo and Lin 2005).
+
+Every node of the partition has the inertia of all its links as one body, which holds as long as its joints rest; the
+nodes below those that active joints open are the pieces of the zones. Costs O(k log(n / k)) for k active joints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .model import Model
+from .moving_articulation import MovingArticulation
+from .spatial import pose_inverse, skew
+
+
+@dataclass(frozen=True)
+class Zones:
+    """The zones of k active joints: the bodies of a linkage that moves as the hybrid body does.
+
+    `links` (k,), ascending, whose joints are active: the roots of the zones; what no active joint carries belongs to
+    the world. `parent` (k,): the zone that carries each, which comes before it, -1 for the world's; `placement` (k, 4,
+    4): the joint's rest frame in the frame of that zone's root, or of the world; `inertia` (k, 6, 6) about the root's
+    origin along its axes.
+    The pieces are nodes (p,) of the partition: `piece` (p,), its `zone` (p,), -1 for the world's, its top's `pose` (p,
+    4, 4) in the frame of the zone's root, and its `mass` (p, 6, 6): its inertia about its top's origin, along its axes.
+    """
+
+    links: np.ndarray
+    parent: np.ndarray
+    placement: np.ndarray
+    inertia: np.ndarray
+    piece: np.ndarray
+    zone: np.ndarray
+    pose: np.ndarray
+    mass: np.ndarray
+
+
+class RigidNodes:
+    """The inertia (nodes + 1, 6, 6) of the links of every node as one body, about its top's origin along its axes; of
+    nodes that are `stale`, ascending, as it was before a joint in them moved."""
+
+    def __init__(self, articulation: MovingArticulation, model: Model) -> None:
+        self.articulation, self.partition = articulation, articulation.partition
+        p = self.partition
+        self.inertia = np.zeros((p.nodes + 1, 6, 6))
+        body = np.flatnonzero(p.link < p.n)
+        self.inertia[body] = model.inertia[p.link[body]] * p.share[body, None, None]
+        self.stale = np.arange(p.leaves, p.nodes)
+
+    def update(self, opened: np.ndarray) -> None:
+        """Brings all but the `opened` nodes up to date, ascending and closed upward."""
+        p, a = self.partition, self.articulation
+        for nodes, slices in a.batches(np.setdiff1d(self.stale, opened, assume_unique=True)):
+            child = p.child[nodes - p.leaves]
+            shift = _force_maps(a.pose[child])
+            for s in slices:
+                self.inertia[nodes[s]] = (shift[s] @ self.inertia[child[s]] @ shift[s].swapaxes(-1, -2)).sum(1)
+        self.stale = np.intersect1d(self.stale, opened, assume_unique=True)
+
+    def zones(self, links: np.ndarray, placement: np.ndarray) -> Zones:
+        """The zones of active joints `links` (k,); `placement` (n, 4, 4) of all joints' rest frames."""
+        p, a = self.partition, self.articulation
+        links = np.sort(links)
+        opened = a.openings(links)
+        self.update(opened)
+        below = np.setdiff1d(a.below(opened), opened)
+        piece = below[below < p.nodes]
+        roots, hosts = a.ends(links)
+        places = _Nesting(a.enters[links], a.exits[links])
+        parent, zone = places.parent, places.innermost(a.enters[p.link[p.top[piece]]])
+        # the world's frame comes last, where -1 finds it
+        frames = np.concatenate((pose_inverse(a.world[roots]), np.eye(4)[None]))
+        poses = frames[zone] @ a.world[piece]
+        shift, mass = _force_maps(poses), self.inertia[piece]
+        inertia = np.zeros((len(links) + 1, 6, 6))
+        np.add.at(inertia, zone, shift @ mass @ shift.swapaxes(-1, -2))
+        host = frames[parent] @ a.world[hosts] @ a.reach[hosts]
+        return Zones(links, parent, host @ placement[links], inertia[:-1], piece, zone, poses, mass)
+
+
+class _Nesting:
+    """Intervals (k,), each within another or apart, by ascending starts: `parent` (k,), the innermost around each, or
+    -1."""
+
+    def __init__(self, starts: np.ndarray, ends: np.ndarray) -> None:
+        order = np.argsort(starts)
+        parent, around = np.full(len(starts), -1), []
+        ending = ends.tolist()
+        for i, start in zip(order.tolist(), starts[order].tolist()):
+            while around and ending[around[-1]] <= start:
+                around.pop()
+            parent[i] = around[-1] if around else -1
+            around.append(i)
+        self.parent = parent
+        at = np.concatenate((ends, starts))
+        # where several end, the outermost ends last, and then another may start
+        order = np.lexsort((np.concatenate((-starts, np.ones_like(starts))), at))
+        self._at = at[order]
+        self._after = np.concatenate(([-1], np.concatenate((parent, np.arange(len(starts))))[order]))
+
+    def innermost(self, places: np.ndarray) -> np.ndarray:
+        """The innermost interval around each of the `places` (m,), or -1."""
+        return self._after[np.searchsorted(self._at, places, side="right")]
+
+
+def _force_maps(poses: np.ndarray) -> np.ndarray:
+    """The maps (..., 6, 6) of forces from frames at `poses` (..., 4, 4) to the frame that these stand in."""
+    rotation = poses[..., :3, :3]
+    result = np.zeros((*poses.shape[:-2], 6, 6))
+    result[..., :3, :3] = result[..., 3:, 3:] = rotation
+    result[..., :3, 3:] = skew(poses[..., :3, 3]) @ rotation
+    return result
