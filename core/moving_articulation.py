@@ -157,7 +157,11 @@ class MovingArticulation(Articulation):
         at_rest = self.applied[active]
         self.applied[active] = at_rest - drag
         self.active = self.active or bool(drag.any())
-        self.update(moved[:0], self.opened)
+        for nodes, slices in self.batches(self.opened):
+            batch = Batch(self, nodes, False)
+            for s in slices:
+                batch.bias(s)
+            batch.keep()
         self.applied[active] = at_rest
 
     def _open(self, opened: np.ndarray) -> None:
@@ -191,16 +195,20 @@ class MovingArticulation(Articulation):
         axes = self._axes_of(row)
         joint = p.joint[row]
         own = (axes @ self.rates[joint][..., None])[..., 0]
-        # in the world's frame the links' angular velocities are sums over the moving joints that carry them
+        # in the world's frame a link's angular velocity is the sum over the moving joints that carry it
         moves = (self.rates[joint] != 0.0).any(-1)
-        turn = (self.world[child[:, 1:][moves], :3, :3] @ own[moves][:, :3, None])[:, :, 0]
-        at = np.concatenate((self.enters[joint[moves]], self.exits[joint[moves]]))
+        turn = np.ones((np.count_nonzero(moves), 4))
+        turn[:, :3] = (self.world[child[:, 1:][moves], :3, :3] @ own[moves][:, :3, None])[:, :, 0]
+        link = joint[moves]
+        at = np.concatenate((self.enters[link], self.exits[link]))
         order = np.argsort(at, kind="stable")
-        sums = np.zeros((len(at) + 1, 3))
+        sums = np.zeros((len(at) + 1, 4))
         np.cumsum(np.concatenate((turn, -turn))[order], axis=0, out=sums[1:])
+        # their number says where nothing is left but what rounding leaves
+        sums[sums[:, 3] == 0.0] = 0.0
         those = child[child < p.nodes]
-        total = sums[np.searchsorted(at[order], self.enters[p.link[p.top[those]]], side="right")]
-        self.spin[those] = (self.world[those, :3, :3].swapaxes(-1, -2) @ total[:, :, None])[:, :, 0]
+        total = sums[np.searchsorted(at[order], self.enters[p.link[p.top[those]]], side="right"), :3]
+        self.spin[those] = (total[:, None] @ self.world[those, :3, :3])[:, 0]
         self._evaluate(those[~self._is_opened[those]])
         self._drift(row, joint, child[:, 1:], axes, own)
 
@@ -229,13 +237,13 @@ class MovingArticulation(Articulation):
 
     def _evaluate(self, nodes: np.ndarray) -> None:
         """b, p and η of unopened `nodes` at the angular velocities of their tops."""
-        x = products(self.spin[nodes])
+        x = products(self.spin[nodes])[:, :, None]
         columns, quadratic = self.columns[nodes], self.quadratic[nodes]
-        self.linear[nodes] = (columns.reshape(-1, 24, COLUMNS) @ x[:, :, None]).reshape(-1, 12, 2)
-        self.eta[nodes] = (x[:, None] @ quadratic @ x[:, :, None])[:, 0, 0]
-        np.abs(x, out=x)
-        self.blur[nodes, :12] = (np.abs(columns[:, :, 1]) @ x[:, :, None])[:, :, 0]
-        self.blur[nodes, 12] = (x[:, None] @ np.abs(quadratic) @ x[:, :, None])[:, 0, 0]
+        terms = quadratic * (x * x.swapaxes(-1, -2))
+        self.linear[nodes] = (columns.reshape(-1, 24, COLUMNS) @ x).reshape(-1, 12, 2)
+        self.eta[nodes] = terms.sum((1, 2))
+        self.blur[nodes, :12] = (np.abs(columns[:, :, 1]) @ np.abs(x))[:, :, 0]
+        self.blur[nodes, 12] = np.abs(terms).sum((1, 2))
 
     def reveal(self, nodes: np.ndarray) -> None:
         nodes = nodes[~self._is_opened[nodes]]

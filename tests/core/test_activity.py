@@ -177,6 +177,19 @@ def test_the_bound_holds_in_all_measures(seed):
         assert error <= found.error + slack <= threshold + 2.0 * slack
 
 
+def test_nothing_is_computed_where_nothing_moves():
+    """Of two chains only the one that turns is looked into, down to the last digit."""
+    linkage = chain(40, "spherical", horizontal=True)
+    link = None
+    for index in range(40):
+        link = linkage.add(rod(f"other.{index}", Joint("spherical"), length=0.1), link)
+        link.position = np.array([0.0, 0.1, 0.0])
+    activity = Activity(compile_model(linkage), gravity=np.zeros(3))
+    found = activity.accelerations(["link.3"], [1.0, 0.3, 0.7], threshold=0.0)
+    assert 40 <= len(found.links) <= 42
+    assert activity.accelerations([], [], threshold=0.0).links.size == 0
+
+
 def whirled(length: float, mass: float, spin: float) -> Activity:
     """A rod on a free joint at its end."""
     linkage = Linkage()
