@@ -45,9 +45,13 @@ class Hierarchy:
             raise ValueError("a link is given twice; add its wrenches first")
         return index.astype(int)
 
-    def _place(self, links: np.ndarray) -> None:
+    def _subset(self, links: np.ndarray) -> Coordinates:
+        return Coordinates(self.model.coordinates.kinds[links])
+
+    def _place(self, links: np.ndarray, subset: Coordinates | None = None) -> None:
         """Brings joints' transforms, and what their springs exert, up to date with q."""
-        model, subset = self.model, Coordinates(self.model.coordinates.kinds[links])
+        model = self.model
+        subset = self._subset(links) if subset is None else subset
         q = self.q[ranges(model.coordinates.q_start, links)]
         turn = subset.transforms(q)
         self.articulation.place(links, model.placement[links] @ turn, turn)
