@@ -32,10 +32,12 @@ class Hierarchy:
         self._forces = np.zeros(model.nv)
 
     def _links(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> np.ndarray:
-        unknown = [x for x in links if isinstance(x, str) and x not in self._number]
-        if unknown:
-            raise ValueError(f"no link is called {unknown[0]!r}; give names of the model's links")
-        index = np.array([self._number[x] if isinstance(x, str) else x for x in links])
+        index = links
+        if not (isinstance(links, np.ndarray) and links.dtype.kind in "iu"):
+            unknown = [x for x in links if isinstance(x, str) and x not in self._number]
+            if unknown:
+                raise ValueError(f"no link is called {unknown[0]!r}; give names of the model's links")
+            index = np.array([self._number[x] if isinstance(x, str) else x for x in links])
         if index.ndim != 1 or (len(index) and index.dtype.kind not in "iu"):
             raise ValueError("links are neither names nor whole numbers; give one of either for each")
         outside = index[(index < 0) | (index >= self.model.n)]
