@@ -112,14 +112,14 @@ class Descent:
         """Opens the nodes of the largest total accelerations, until at least so many `joints` that can move are
         computed, at most one node too many, or the error is at most `threshold`.
 
-        Those above half of the largest are opened together, but only half of what may be opened still: those below
+        Those above a tenth of the largest are opened together, but only half of what may be opened still: those below
         them may be larger.
         """
         a, p = self.articulation, self.articulation.partition
         left = joints - sum(int(a.movable[nodes - p.leaves].sum()) for nodes in self.opened)
         while left > 0 and len(self.frontier) and self.error(measure) > threshold:
             order = np.lexsort((self.frontier, -self.totals))
-            order = order[self.totals[order] >= 0.5 * self.totals[order[0]]]
+            order = order[self.totals[order] >= 0.1 * self.totals[order[0]]]
             counts = np.cumsum(a.movable[self.frontier[order] - p.leaves])
             needed = np.zeros(len(self.frontier), dtype=bool)
             needed[order[: max(int(np.searchsorted(counts, 0.5 * left, side="right")), 1)]] = True
