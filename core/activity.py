@@ -76,9 +76,19 @@ class Activity(Hierarchy):
         rows = ranges(self.model.coordinates.q_start, links)
         self.q[rows] = vector("q", q[rows], len(rows))
         self._place(links)
-        above = self._owners(links)
-        self._moved, self._stale = np.union1d(self._moved, above), np.union1d(self._stale, above)
-        self._rigid.stale = np.union1d(self._rigid.stale, above)
+        self._mark(self._owners(links))
+
+    def lead(self, transforms: np.ndarray, twists: np.ndarray, changes: np.ndarray) -> None:
+        """Where keyed links are and how they move: of all links the joints' `transforms` (n, 4, 4), the `twists` (n, 6)
+        against their parents, and their rates of `changes` (n, 6), in the links' own frames."""
+        links = self.articulation.keyed
+        self.articulation.place(links, self.model.placement[links] @ transforms[links], transforms[links])
+        self.articulation.lead(twists[links], changes[links])
+        self._mark(self._owners(links))
+
+    def _mark(self, moved: np.ndarray) -> None:
+        self._moved, self._stale = np.union1d(self._moved, moved), np.union1d(self._stale, moved)
+        self._rigid.stale = np.union1d(self._rigid.stale, moved)
 
     def pull(self, links: Sequence[str] | Sequence[int] | np.ndarray, wrenches: np.ndarray) -> None:
         """From now on `links` (k,) are pulled by `wrenches` (k, 6) [N m, N]: torque about each link's origin and force,
@@ -143,12 +153,14 @@ class Activity(Hierarchy):
         *,
         threshold: float | None = None,
         joints: int | None = None,
+        favour: float = 1.0,
     ) -> ActiveRegion:
         """The joints worth moving after the accelerations `transient` have acted for `interval` seconds on joints
         `links` with velocities `v`, as given to `accelerations`; what was not computed does not accelerate.
 
         The fewest joints without which the root of Σ v⁺ᵀ W v⁺ is at most `threshold`, and at most so many `joints`:
-        single ones, where the papers' queue takes nodes, since velocities are known one by one.
+        single ones, where the papers' queue takes nodes, since velocities are known one by one. What moves already
+        counts for `favour` times as much when it is ranked.
         """
         if threshold is None and joints is None:
             raise ValueError("nothing says how many joints to move; give a threshold or a number of joints")
@@ -165,7 +177,9 @@ class Activity(Hierarchy):
         index, axis = np.nonzero(a.free[transient.links])
         rates[np.searchsorted(some, transient.links)[index], axis] += interval * transient.values
         squares = (a.weighed(some[:, None], rates[:, :, None])[:, :, 0] ** 2).sum(-1)
-        order = np.argsort(squares, kind="stable")
+        rank = squares.copy()
+        rank[np.searchsorted(some, before)] *= favour
+        order = np.argsort(rank, kind="stable")
         rest = np.cumsum(squares[order])
         left = 0 if threshold is None else int(np.searchsorted(rest, threshold * threshold, side="right"))
         if joints is not None:
@@ -177,9 +191,10 @@ class Activity(Hierarchy):
         return ActiveRegion(chosen, np.setdiff1d(before, chosen), rates[kept][free], error)
 
     def zones(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> Zones:
-        """The rigid zones between the joints of `links` (k,), if these are active and all others hold still."""
+        """The rigid zones between the joints of `links` (k,), if these are active and all others hold still, and keyed
+        ones."""
         self._poses()
-        return self._rigid.zones(self._links(links), self.model.placement)
+        return self._rigid.zones(np.union1d(self._links(links), self.articulation.keyed), self.model.placement)
 
     def _owners(self, links: np.ndarray) -> np.ndarray:
         """The nodes whose principal joints those of `links` are, and all above."""

@@ -17,6 +17,7 @@ from .kinematics import link_poses
 from .model import Model, State
 from .spatial import cross
 from .world import World
+from .hierarchy import ranges
 from .hybrid_model import HybridModel, stopped
 
 INTERVAL = 12
@@ -57,14 +58,14 @@ class Adaptive:
 
 @dataclass(frozen=True)
 class Hybrid:
-    """What is stepped in place of a model: its `zones`, the `world` of them, how many `steps` they have been so, and
-    which links' slots were `touching` (t, 2) when they were chosen.
+    """What is stepped in place of a model: its hybrid `body`, the `world` of that, for how many `steps` so far, and what
+    was `touching` (t,) when it was chosen.
 
-    `before`: the model's state when the zones took over, None while they do not; `error`: what was left out then, in
-    the terms of `Adaptive.threshold`.
+    `before`: the model's state when the body took over, None while it does not; `error`: what was left out then, in the
+    terms of `Adaptive.threshold`.
     """
 
-    zones: HybridModel
+    body: HybridModel
     world: World
     error: float
     touching: np.ndarray
@@ -72,11 +73,11 @@ class Hybrid:
     before: State | None = None
 
     def entered(self, state: State) -> tuple[Hybrid, State]:
-        return replace(self, before=state), self.zones.enter(state)
+        return replace(self, before=state), self.body.enter(state)
 
     def whole(self, state: State) -> State:
-        """The model's state in a state of the zones."""
-        return state if self.before is None else self.zones.leave(state, self.before)
+        """The model's state in a state of the body."""
+        return state if self.before is None else self.body.leave(state, self.before)
 
     def left(self, state: State) -> tuple[Hybrid, State]:
         return replace(self, before=None), self.whole(state)
@@ -93,59 +94,57 @@ class Chooser:
     """Chooses the active joints of the world's model as `adaptive` says; keeps what it knows between refreshes."""
 
     def __init__(self, adaptive: Adaptive, world: World) -> None:
-        model = world.model
-        if adaptive.joints is not None and adaptive.joints > int((np.diff(model.coordinates.v_start) > 0).sum()):
+        model, c = world.model, world.model.coordinates
+        if adaptive.joints is not None and adaptive.joints > int((np.diff(c.v_start) > 0).sum()):
             raise ValueError(f"{adaptive.joints} joints are to be active, the model has fewer; give a smaller number")
+        if world.fields:
+            raise ValueError("force fields act on every link, adaptive simulation moves few; use one or the other")
         self.adaptive, self.model = adaptive, model
-        self.weights = reaches(model, world.reach) ** 2 if adaptive.weights is None else adaptive.weights
-        self.activity = Activity(model, gravity=world.gravity, weights=self.weights)
-        c = model.coordinates
-        self.floats = np.flatnonzero((model.parent < 0) & (c.kinds == "free") & ~model.keyed)
-        self.link_of = np.repeat(np.arange(model.n), np.diff(c.v_start))
+        weights = reaches(model, world.reach) ** 2 if adaptive.weights is None else adaptive.weights
+        self.activity = Activity(model, gravity=world.gravity, weights=weights)
+        self._floats = np.flatnonzero((model.parent < 0) & (c.kinds == "free") & ~model.keyed)
+        self._link_of = np.repeat(np.arange(model.n), np.diff(c.q_start))
 
     def changed(self, world: World) -> Chooser:
         """The chooser for a world whose structure has changed."""
         return self if world.model is self.model else Chooser(self.adaptive, world)
 
     def refreshed(self, world: World, hybrid: Hybrid | None, state: State, h: float) -> tuple[Hybrid, State]:
-        """The zones for the coming steps of `h` seconds from a state of the model, and its state after what is no
+        """The hybrid body for the coming steps of `h` seconds from a state of the model, and its state after what is no
         longer active has been stopped."""
-        model, span = self.model, self.adaptive.interval * h
-        given = world.given(state.time)
-        poses = link_poses(model, state.q, given)[0][model.assembly.slot]
-        moving = np.zeros(0, dtype=int) if hybrid is None else hybrid.zones.active
-        active, error = self._chosen(world, moving, state, poses, span)
-        zones = HybridModel.of(model, poses, active)
-        if hybrid is not None:
-            state = replace(state, v=stopped(hybrid.zones, zones, state, poses, given))
-        return Hybrid(zones, world.gathered(zones), error, _pressed(state)), state
+        model, activity = self.model, self.activity
+        moved = np.unique(self._link_of[activity.q != state.q])
+        activity.moved(moved, state.q)
+        given, twist, _, change = world.keyed(state.time, h)
+        if given is not None:
+            activity.lead(given, twist, change)
+        poses = None
+        if world.collider:
+            poses = link_poses(model, state.q, given)[0][model.assembly.slot]
+            activity.pull(*_pulls(model, state, poses))
+        before = np.zeros(0, dtype=int) if hybrid is None else hybrid.body.active
+        active, error = self._chosen(before, state, self.adaptive.interval * h)
+        body = HybridModel.of(model, activity.zones(active), state, poses)
+        if not np.isin(before, active).all():
+            both = HybridModel.of(model, activity.zones(np.union1d(before, active)), state)
+            state = replace(state, v=stopped(hybrid.body, both, body, state, given))
+        return Hybrid(body, world.gathered(body), error, _pressed(state)), state
 
-    def _chosen(
-        self, world: World, moving: np.ndarray, state: State, poses: np.ndarray, span: float
-    ) -> tuple[np.ndarray, float]:
-        """The links whose joints are to be active for `span` seconds, and what is left out."""
+    def _chosen(self, before: np.ndarray, state: State, span: float) -> tuple[np.ndarray, float]:
+        """The links whose joints are to be active for `span` seconds after those of `before` were, and the error."""
         adaptive, activity = self.adaptive, self.activity
-        activity.place(state.q)
-        activity.pull(*_pulls(self.model, state, poses))
-        force = world.drive(state.q, state.v, 0.0, state.time)[0]
-        fraction = None if adaptive.threshold is None else adaptive.threshold / (span * span)
-        count = None if adaptive.joints is None else TRANSIENT * adaptive.joints
-        found = activity.accelerations(moving, state.v, force, threshold=fraction, joints=count)
-        speed = state.v.copy()
-        speed[found.freedoms] += span * found.values
-        square = activity.squares(speed)
-        square[self.floats] = 0.0
-        rank = square.copy()
-        rank[moving] *= KEEP
-        order = np.argsort(-rank, kind="stable")
-        if adaptive.joints is not None:
-            chosen = order[: adaptive.joints]
-        else:
-            rest = square.sum() - np.cumsum(square[order])
-            chosen = order[: int(np.count_nonzero(rest > (adaptive.threshold / span) ** 2)) + 1]
-        chosen = chosen[square[chosen] > 0.0]
-        left = square.sum() - square[chosen].sum()
-        return np.concatenate((self.floats, chosen)), span * float(np.sqrt(max(left, 0.0)))
+        v = state.v[ranges(self.model.coordinates.v_start, before)]
+        threshold, joints = adaptive.threshold, adaptive.joints
+        transient = activity.accelerations(
+            before, v,
+            threshold=None if threshold is None else threshold / (span * span),
+            joints=None if joints is None else min(TRANSIENT * joints, self.model.n),
+        )  # fmt: skip
+        region = activity.region(
+            before, v, transient, span, threshold=None if threshold is None else threshold / span, joints=joints,
+            favour=KEEP,
+        )  # fmt: skip
+        return np.union1d(region.links, self._floats), span * region.error
 
 
 def reaches(model: Model, reach: np.ndarray) -> np.ndarray:

@@ -1,15 +1,15 @@
-"""Rigid zones: what is left of a model when only some of its joints move.
+"""The model of a hybrid body: what is left of a model when only some of its joints move.
 
-The hybrid body of the adaptive papers (Gayle, Lin and Manocha, section III-D): joints that are not active are as good
-as welded, and the links between active ones move as rigid zones. A model of these zones is a model like any other, so
-that everything that works on models works on hybrid bodies: velocity terms within zones, limits, drives, contacts and
-loops are exact, and the Jacobians of contacts have columns for active joints alone (section IV-C).
+Joints that are not active are as good as welded, and the links between active ones move as rigid zones (adaptive
+papers; Gayle, Lin and Manocha, section III-D). A model of these zones is a model like any other, so that everything
+that works on models works on hybrid bodies: velocity terms within zones, limits, drives, contacts and loops are exact,
+and the Jacobians of contacts have columns for active joints alone (section IV-C).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -18,80 +18,124 @@ from .closure import Loops
 from .dynamics import respond
 from .hierarchy import ranges
 from .joint import Coordinates
-from .kinematics import bias, kinematics, motions
+from .kinematics import bias, kinematics, link_poses, motions
 from .model import PER_FREEDOM, Model, State, in_slots, scheduled
-from .spatial import cross, pose_inverse, skew
+from .spatial import cross, pose_inverse
+from .zones import Zones
 
 
 @dataclass(frozen=True)
 class HybridModel:
-    """The zones of `model` between `active` links (a,), those whose joints move, in order.
+    """The rigid `zones` of a `model` in the state `start`, from which on the joints within them hold still.
 
-    `root` (z,) links: active ones, keyed ones and those that the world carries, in order; `zone` (n,) of each link;
-    `within` (n, 4, 4): its pose in that of its zone's root. `reduced`: the model of the zones, called like their roots;
-    `q` (nq of it,) and `v` (nv of it,): where its coordinates and velocities are among those of the model.
-    `slot_zone` (links + 1,): the slot among the zones' of each slot of the model, the world's last; `slot_root` (zone
-    slots + 1,) the reverse for the zones' roots.
+    `reduced`: the model of the zones, called like the links that are their roots, `root` (z,); `q` (nq of it,) and `v`
+    (nv of it,): where its coordinates and velocities are among those of the model. `moves` (z,): whose joints are
+    active; the others are keyed. `poses` (n, 4, 4): where all links were at the start, None where nobody knows.
     """
 
     model: Model
-    active: np.ndarray
-    root: np.ndarray
-    zone: np.ndarray
-    within: np.ndarray
+    zones: Zones
+    start: State
     reduced: Model
+    root: np.ndarray
+    moves: np.ndarray
     q: np.ndarray
     v: np.ndarray
-    slot_zone: np.ndarray
-    slot_root: np.ndarray
+    poses: np.ndarray | None = None
 
     @classmethod
-    def of(cls, model: Model, poses: np.ndarray, active: np.ndarray) -> HybridModel:
-        """The zones at world `poses` (n, 4, 4) where the joints of the links `active` (a,) move."""
-        active = np.unique(active[np.diff(model.coordinates.v_start)[active] > 0])
-        root, zone = _zoned(model, active)
-        within = pose_inverse(poses[root])[zone] @ poses
-        mass, center, inertia = _composite(model, zone, within, len(root))
-        parent = np.where(model.parent[root] < 0, -1, zone[model.parent[root]])
-        moves = np.isin(root, active)
-        kinds = np.where(moves, model.coordinates.kinds[root], "fixed")
-        placement = model.placement[root]
-        carried = model.parent[root] >= 0
-        placement[carried] = within[model.parent[root[carried]]] @ placement[carried]
-        # what the world carries by a joint that does not move stays where it is
-        held = ~(carried | moves | model.keyed[root])
-        placement[held] = poses[root[held]]
-        schedule = _schedule(parent.tobytes(), tuple(kinds.tolist()))
-        coordinates, assembly = Coordinates(kinds.tolist()), schedule["assembly"]
-        of = model.coordinates
-        q, v = (ranges(start, root[moves]) for start in (of.q_start, of.v_start))
-        slot_zone = np.full(model.assembly.links + 1, assembly.links)
-        slot_zone[model.assembly.slot] = assembly.slot[zone]
-        slot_root = np.full(assembly.links + 1, model.assembly.links)
-        slot_root[assembly.slot] = model.assembly.slot[root]
+    def of(cls, model: Model, zones: Zones, start: State, poses: np.ndarray | None = None) -> HybridModel:
+        root, of = zones.links, model.coordinates
+        kinds = of.kinds[root].tolist()
+        schedule = _schedule(zones.parent.tobytes(), tuple(kinds))
+        q, v = (ranges(starts, root) for starts in (of.q_start, of.v_start))
+        mass = zones.inertia[:, 3, 3]
+        # of a rigid inertia about the root's origin, m skew(c) is the upper right part
+        moment = zones.inertia[:, [2, 0, 1], [4, 5, 3]]
         reduced = Model(
             names=tuple(model.names[i] for i in root.tolist()),
-            parent=parent,
-            coordinates=coordinates,
-            placement=placement,
+            parent=zones.parent,
+            coordinates=Coordinates(kinds),
+            placement=zones.placement,
             mass=mass,
-            center=center,
-            inertia=inertia,
+            center=moment / mass[:, None],
+            inertia=zones.inertia,
             keyed=model.keyed[root],
             shapes=((),) * len(root),
             loops=model.loops.select(np.zeros(len(model.loops), dtype=bool)),
-            **in_slots(assembly, placement, inertia),
+            **in_slots(schedule["assembly"], zones.placement, zones.inertia),
             **schedule,
             **{name: getattr(model, name)[v] for name in PER_FREEDOM},
         )
-        return cls(model, active, root, zone, within, reduced, q, v, slot_zone, slot_root)
+        return cls(model, zones, start, reduced, root, ~model.keyed[root], q, v, poses)
+
+    @property
+    def active(self) -> np.ndarray:
+        """The links (a,) whose joints move, ascending."""
+        return self.root[self.moves]
+
+    @cached_property
+    def zone(self) -> np.ndarray:
+        """The zone (n,) of each link, -1 for the world's."""
+        return self.zones.zone_of(np.arange(self.model.n))
+
+    @cached_property
+    def within(self) -> np.ndarray:
+        """The pose (n, 4, 4) of each link in the frame of its zone's root, or of the world."""
+        poses = self.poses
+        if poses is None:
+            poses = link_poses(self.model, self.start.q)[0][self.model.assembly.slot]
+        frames = np.concatenate((pose_inverse(poses[self.root]), np.eye(4)[None]))
+        return frames[self.zone] @ poses
+
+    @cached_property
+    def slot_zone(self) -> np.ndarray:
+        """The slot (links + 1,) among the zones' of each slot of the model, the world's last."""
+        a = self.reduced.assembly
+        result = np.full(self.model.assembly.links + 1, a.links)
+        result[self.model.assembly.slot] = np.append(a.slot, a.links)[self.zone]
+        return result
+
+    @cached_property
+    def slot_within(self) -> np.ndarray:
+        """The pose (links + 1, 4, 4) of each slot of the model in its zone."""
+        result = np.broadcast_to(np.eye(4), (self.model.assembly.links + 1, 4, 4)).copy()
+        result[self.model.assembly.slot] = self.within
+        return result
+
+    @cached_property
+    def slot_root(self) -> np.ndarray:
+        """The slot (zone slots + 1,) in the model of each zone's root, the world's last."""
+        result = np.full(self.reduced.assembly.links + 1, self.model.assembly.links)
+        result[self.reduced.assembly.slot] = self.model.assembly.slot[self.root]
+        return result
+
+    def given(self, given: np.ndarray | None) -> np.ndarray | None:
+        """The zones' part of the joint transforms (n, 4, 4) of keyed links."""
+        return None if given is None else given[self.root]
+
+    def place(self, q: np.ndarray, given: np.ndarray | None = None) -> np.ndarray:
+        """World poses (n, 4, 4) of all links where the zones have coordinates `q`."""
+        poses = link_poses(self.reduced, q, self.given(given))[0]
+        slot = np.append(self.reduced.assembly.slot, self.reduced.assembly.links)
+        return poses[slot[self.zone]] @ self.within
+
+    def loops(self, loops: Loops) -> Loops:
+        """Loops of the model as loops of its zones."""
+        if not len(loops):
+            return loops
+        return replace(
+            loops.rehung(self.slot_zone),
+            at=self.slot_within[loops.host] @ loops.at, seat=self.slot_within[loops.real] @ loops.seat,
+        )  # fmt: skip
 
     def enter(self, state: State) -> State:
         """The zones' state in a state of the model, which is moving as they do."""
         memory = state.memory
         if memory is not None:
             asleep = np.zeros(self.reduced.assembly.links + 1, dtype=int)
-            asleep[self.slot_zone] = memory.asleep
+            if memory.asleep.any():
+                asleep[self.slot_zone] = memory.asleep
             memory = replace(memory, smooth=memory.smooth[self.v], asleep=asleep)
         return State(state.q[self.q], state.v[self.v], state.time, memory)
 
@@ -103,61 +147,14 @@ class HybridModel:
         if memory is not None:
             smooth, contacts = np.zeros_like(v), memory.contacts
             smooth[self.v] = memory.smooth
+            asleep = np.zeros(self.model.assembly.links + 1, dtype=int)
+            if memory.asleep.any():
+                asleep = memory.asleep[self.slot_zone]
             memory = replace(
-                memory, smooth=smooth, asleep=memory.asleep[self.slot_zone], touched=self.slot_root[memory.touched],
+                memory, smooth=smooth, asleep=asleep, touched=self.slot_root[memory.touched],
                 contacts=replace(contacts, link=contacts.part, other=contacts.other_part),
             )  # fmt: skip
         return State(q, v, state.time, memory)
-
-    def slot_within(self) -> np.ndarray:
-        """The poses (links + 1, 4, 4) of the model's slots in their zones."""
-        result = np.broadcast_to(np.eye(4), (self.model.assembly.links + 1, 4, 4)).copy()
-        result[self.model.assembly.slot] = self.within
-        return result
-
-    def poses(self, zone_poses: np.ndarray) -> np.ndarray:
-        """World poses (n, 4, 4) of all links from those of the zones' slots (zone slots + 1, 4, 4)."""
-        return zone_poses[self.reduced.assembly.slot][self.zone] @ self.within
-
-    def loops(self, loops: Loops) -> Loops:
-        """Loops of the model as loops of its zones."""
-        within = self.slot_within()
-        return replace(loops.rehung(self.slot_zone), at=within[loops.host] @ loops.at,
-                       seat=within[loops.real] @ loops.seat)  # fmt: skip
-
-
-def _zoned(model: Model, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The zones' roots (z,), in order, and the zone (n,) of each link: by pointer jumping."""
-    begins = (model.parent < 0) | model.keyed
-    begins[active] = True
-    above = np.where(begins, np.arange(model.n), model.parent)
-    while True:
-        higher = above[above]
-        if np.array_equal(higher, above):
-            break
-        above = higher
-    root = np.flatnonzero(begins)
-    number = np.empty(model.n, dtype=int)
-    number[root] = np.arange(len(root))
-    return root, number[above]
-
-
-def _composite(
-    model: Model, zone: np.ndarray, within: np.ndarray, zones: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Masses (z,), centers of mass (z, 3) and inertias (z, 6, 6) about their roots of zones as rigid bodies."""
-    rotation, arm = within[:, :3, :3], within[:, :3, 3]
-    force = np.zeros((model.n, 6, 6))
-    force[:, :3, :3] = force[:, 3:, 3:] = rotation
-    force[:, :3, 3:] = skew(arm) @ rotation
-    own = (force @ model.inertia @ force.swapaxes(-1, -2)).reshape(-1, 36)
-    moment = model.mass[:, None] * ((rotation @ model.center[:, :, None])[:, :, 0] + arm)
-    order = np.argsort(zone, kind="stable")
-    first = np.searchsorted(zone[order], np.arange(zones))
-    mass, moment, inertia = (
-        np.add.reduceat(values[order], first) for values in (model.mass, moment, own)
-    )
-    return mass, moment / mass[:, None], inertia.reshape(-1, 6, 6)
 
 
 @lru_cache(maxsize=16)
@@ -169,26 +166,22 @@ def _schedule(parent: bytes, kinds: tuple[str, ...]) -> dict:
 
 
 def stopped(
-    before: HybridModel, after: HybridModel, state: State, poses: np.ndarray, given: np.ndarray | None = None
+    before: HybridModel, both: HybridModel, after: HybridModel, state: State, given: np.ndarray | None = None
 ) -> np.ndarray:
-    """The velocities (nv,) of the model when the zones `before` become those `after`, in a `state` with world `poses`
-    (n, 4, 4); `given` (n, 4, 4): the joint transforms of keyed links.
+    """The velocities (nv,) of the model when a hybrid body `before` becomes another `after`, in a `state`; `both` has
+    the active joints of either, `given` (n, 4, 4) are the joint transforms of keyed links.
 
     Impulses at the joints that do not move any more stop them: of all velocities that the zones after can have, these
-    are the nearest to those before, measured by kinetic energy. So no momentum changes that joints cannot take up, and
+    are the nearest to those before, measured by kinetic energy. So no momentum changes that joints can take up, and
     energy never rises (the rigidification of Redon, Galoppo and Lin 2005).
     """
     v = state.v
-    if np.isin(before.active, after.active).all():
-        return v
-    both = HybridModel.of(before.model, poses, np.union1d(before.active, after.active))
-    kin, there = (
-        kinematics(zones.reduced, state.q[zones.q], None if given is None else given[zones.root])
-        for zones in (both, after)
-    )
+    kin, there = (kinematics(body.reduced, state.q[body.q], body.given(given)) for body in (both, after))
     twist = motions(both.reduced, kin, v[both.v]).links[:-1]
     momentum = (kin.inertia @ twist[:, :, None])[:, :, 0]
-    own, new = both.reduced.assembly.slot, after.reduced.assembly.slot[after.zone[both.root]]
+    zone = after.zones.zone_of(both.root)
+    moving = zone >= 0
+    own, new = both.reduced.assembly.slot[moving], after.reduced.assembly.slot[zone[moving]]
     force = momentum[own, 3:]
     moment = momentum[own, :3] + cross(kin.origins[own] - there.origins[new], force)
     wrenches = np.zeros((after.reduced.assembly.links, 6))

@@ -52,6 +52,9 @@ class MovingArticulation(Articulation):
         self._is_opened = np.zeros(p.nodes + 1, dtype=bool)
         self._is_opened[p.root] = True
         self._active = np.zeros(0, dtype=int)
+        # keyed joints move without freedoms, and accelerate by themselves
+        self.keyed = np.flatnonzero(model.keyed)
+        self.led, self.swerve = np.zeros((2, len(self.keyed), 6))
         self.columns[: p.leaves, :, 0, 0] = self.linear[: p.leaves, :, 0]
         body = np.flatnonzero(p.link < p.n)
         link = p.link[body]
@@ -82,10 +85,17 @@ class MovingArticulation(Articulation):
     def load(self, leaves: np.ndarray, wrenches: np.ndarray) -> None:
         self.columns[leaves, :, 0, 0] = (self.pairs[leaves, 0, :, :6] @ wrenches[:, :, None])[:, :, 0]
 
+    def lead(self, twists: np.ndarray, changes: np.ndarray) -> None:
+        """How keyed links (k,) move against their parents: `twists` (k, 6) and their rates of change, in the links' own
+        frames."""
+        self.led, self.swerve = twists, changes.copy()
+        # the link's frame turns by itself against the parent's
+        self.swerve[:, 3:] += cross(twists[:, :3], twists[:, 3:])
+
     def openings(self, active: np.ndarray) -> np.ndarray:
-        """The nodes (o,) that active joints open, ascending, closed upward, with the root."""
+        """The nodes (o,) that active and keyed joints open, ascending, closed upward, with the root."""
         p = self.partition
-        owner = p.owner[active]
+        owner = p.owner[np.concatenate((active, self.keyed))]
         return np.unique(np.concatenate((owner, p.ancestors(owner), [p.root])))
 
     def refresh(
@@ -145,6 +155,7 @@ class MovingArticulation(Articulation):
         p = self.partition
         self.rates[self._active] = 0.0
         self.rates[active], self._active = rates, active
+        self.rates[self.keyed] = self.led
         child = self.below(self.opened)
         row = self.opened - p.leaves
         axes = self._axes_of(row)
@@ -178,11 +189,16 @@ class MovingArticulation(Articulation):
         return (pose[..., None, :3, 3] @ pose[..., :3, :3])[..., 0, :]
 
     def _drift(self, row, joint, child, axes, own) -> None:
+        p = self.partition
         turn, slide = own[..., :3], own[..., 3:]
         above = self.spin[child] - turn
         c = np.empty(own.shape)
         c[..., :3] = cross(above, turn)
         c[..., 3:] = cross(above, cross(above, self._arms(joint)) + 2.0 * slide)
+        if len(self.keyed):
+            swerve = np.zeros((p.joints + 1, 6))
+            swerve[self.keyed] = self.swerve
+            c += swerve[joint]
         drift = (c[..., None, :] @ axes)[..., 0, :]
         universal = self.universal[joint]
         if universal.any():

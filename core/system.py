@@ -223,7 +223,7 @@ class System:
         system, path.state, touched = self, state, state.memory.touched
         if self.hybrid is not None:
             system = replace(self, hybrid=self.hybrid.stepped(state, self.chooser.adaptive.interval))
-            touched = self.hybrid.zones.slot_root[touched]
+            touched = self.hybrid.body.slot_root[touched]
         path.touched.append(touched)
         path.seconds.append(time.perf_counter() - begin)
         return system

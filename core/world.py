@@ -158,20 +158,21 @@ class World:
         world._set(collider=self.collider.rehung(moved, world.keyed_slots, world._parents(), world._separate()))
         return world
 
-    def gathered(self, zones: HybridModel) -> World:
-        """The same world of the rigid zones of a model. What depends on its size stays as it is."""
-        world, reduced, slot = copy.copy(self), zones.reduced, zones.reduced.assembly.slot
-        a, own = reduced.assembly, self.model.assembly.slot
-        far = np.sqrt((zones.within[:, :3, 3] ** 2).sum(-1)) + self.reach[own]
-        reach = np.zeros(a.links)
-        np.maximum.at(reach, slot[zones.zone], far)
-        follower = self.follower and self.follower.select(reduced, zones.root, zones.q)
-        world._set(model=reduced, follower=follower, loops=zones.loops(self.loops), reach=reach)
-        world._set(tips=np.zeros((a.links, 2, 3)))
+    def gathered(self, body: HybridModel) -> World:
+        """The same world of the rigid zones of a hybrid body. What depends on the model's size stays as it is."""
+        world, reduced = copy.copy(self), body.reduced
+        slots, reach = reduced.assembly.links, np.zeros(reduced.assembly.links)
+        follower = self.follower and self.follower.select(reduced, body.root, body.q)
+        world._set(model=reduced, follower=follower, loops=body.loops(self.loops), tips=np.zeros((slots, 2, 3)))
+        if self.collider:
+            far = np.sqrt((body.slot_within[:-1, :3, 3] ** 2).sum(-1)) + self.reach
+            inside = body.slot_zone[:-1] < slots
+            np.maximum.at(reach, body.slot_zone[:-1][inside], far[inside])
+        world._set(reach=reach)
         world._lay_out()
-        still = np.zeros(a.links, dtype=bool)
-        still[slot] = reduced.keyed | ((reduced.parent < 0) & (reduced.coordinates.kinds == "fixed"))
-        world._set(size=self.size, collider=self.collider.gathered(zones.slot_zone, zones.slot_within(), still))
+        world._set(size=self.size)
+        if self.collider:
+            world._set(collider=self.collider.gathered(body.slot_zone, body.slot_within, world.keyed_slots))
         world._hold()
         return world
 

@@ -6,6 +6,7 @@ nodes below those that active joints open are the pieces of the zones. Costs O(k
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,7 @@ class Zones:
     zone: np.ndarray
     pose: np.ndarray
     mass: np.ndarray
+    zone_of: Callable[[np.ndarray], np.ndarray]
 
 
 class RigidNodes:
@@ -77,7 +79,10 @@ class RigidNodes:
         inertia = np.zeros((len(links) + 1, 6, 6))
         np.add.at(inertia, zone, shift @ mass @ shift.swapaxes(-1, -2))
         host = frames[parent] @ a.world[hosts] @ a.reach[hosts]
-        return Zones(links, parent, host @ placement[links], inertia[:-1], piece, zone, poses, mass)
+        return Zones(
+            links, parent, host @ placement[links], inertia[:-1], piece, zone, poses, mass,
+            lambda some: places.innermost(a.enters[some]),
+        )  # fmt: skip
 
 
 class _Nesting:
