@@ -17,6 +17,9 @@ import numpy as np
 
 from .articulation import Articulation
 
+MANY = 16
+"""So many joints more than half of what may be opened are opened at once."""
+
 
 class Measure(Enum):
     """The error of an approximate acceleration, in which some joints' accelerations are set to zero (Definition 2):
@@ -112,17 +115,17 @@ class Descent:
         """Opens the nodes of the largest total accelerations, until at least so many `joints` that can move are
         computed, at most one node too many, or the error is at most `threshold`.
 
-        Those above a tenth of the largest are opened together, but only half of what may be opened still: those below
-        them may be larger.
+        Those above a hundredth of the largest are opened together, but while much may be opened only half of it: those
+        below them may be larger.
         """
         a, p = self.articulation, self.articulation.partition
         left = joints - sum(int(a.movable[nodes - p.leaves].sum()) for nodes in self.opened)
         while left > 0 and len(self.frontier) and self.error(measure) > threshold:
             order = np.lexsort((self.frontier, -self.totals))
-            order = order[self.totals[order] >= 0.1 * self.totals[order[0]]]
+            order = order[self.totals[order] >= 0.01 * self.totals[order[0]]]
             counts = np.cumsum(a.movable[self.frontier[order] - p.leaves])
             needed = np.zeros(len(self.frontier), dtype=bool)
-            needed[order[: max(int(np.searchsorted(counts, 0.5 * left, side="right")), 1)]] = True
+            needed[order[: max(int(np.searchsorted(counts, min(left, 0.5 * left + MANY), side="right")), 1)]] = True
             self._open(needed)
             left -= int(a.movable[self.opened[-1] - p.leaves].sum())
 

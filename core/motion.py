@@ -40,7 +40,10 @@ class Motion:
 
 
 class Follower:
-    """A motion in a model's joints: transforms of keyed links and joint targets at any time."""
+    """A motion in a model's joints: transforms and twists of keyed links and joint targets at any time.
+
+    `keyed` (k,): the keyed links; of all others transforms are ones and twists are zero.
+    """
 
     def __init__(self, model: Model, motion: Motion) -> None:
         if motion.poses.shape[1] != model.n:
@@ -49,8 +52,9 @@ class Follower:
             )
         self.model, self.frame_time, self.frames = model, motion.frame_time, len(motion)
         relative = model.relative(motion.poses)
-        self.position = relative[..., :3, 3]
-        self.turn = matrix_quaternion(relative[..., :3, :3])
+        self.keyed = np.flatnonzero(model.keyed)
+        self.position = relative[:, self.keyed][..., :3, 3]
+        self.turn = matrix_quaternion(relative[:, self.keyed][..., :3, :3])
         opposite = (self.turn[1:] * self.turn[:-1]).sum(-1) < 0
         self.turn[1:] *= np.cumprod(np.where(opposite, -1.0, 1.0), axis=0)[..., None]
         self.velocity = _slopes(self.position) / self.frame_time
@@ -59,11 +63,10 @@ class Follower:
         self.q = model.coordinates.from_transforms(relative)
 
     def select(self, model: Model, links: np.ndarray, q: np.ndarray) -> Follower:
-        """The same motion of a `model` of some of the links, by the links' numbers and those of its coordinates."""
+        """The same motion of a `model` of some of the links, by the links' numbers and those of its coordinates; all
+        keyed links are among them."""
         follower = copy.copy(self)
-        follower.model, follower.q = model, self.q[:, q]
-        for name in ("position", "turn", "velocity", "spin"):
-            setattr(follower, name, getattr(self, name)[:, links])
+        follower.model, follower.q, follower.keyed = model, self.q[:, q], np.flatnonzero(model.keyed)
         return follower
 
     def _interval(self, time: float) -> tuple[int, float]:
@@ -73,6 +76,12 @@ class Follower:
 
     def transforms(self, time: float) -> np.ndarray:
         """The links' poses in their joints' rest frames (n, 4, 4)."""
+        result = np.broadcast_to(np.eye(4), (self.model.n, 4, 4)).copy()
+        result[self.keyed] = self._transforms(time)
+        return result
+
+    def _transforms(self, time: float) -> np.ndarray:
+        """Those of the keyed links (k, 4, 4)."""
         k, s = self._interval(time)
         if self.frames == 1:
             return pose(quaternion_matrix(self.turn[0]), self.position[0])
@@ -89,14 +98,16 @@ class Follower:
 
     def twists(self, time: float, span: float = 1e-5) -> np.ndarray:
         """The links' twists against their parents (n, 6) in their own frames, zero beyond the motion."""
+        result = np.zeros((self.model.n, 6))
         if not -span <= time <= (self.frames - 1) * self.frame_time + span or self.frames == 1:
-            return np.zeros((self.model.n, 6))
-        early, late = self.transforms(time - span), self.transforms(time + span)
+            return result
+        early, late = self._transforms(time - span), self._transforms(time + span)
         low, high = max(time - span, 0.0), min(time + span, (self.frames - 1) * self.frame_time)
-        middle = self.transforms(time)[:, :3, :3].swapaxes(-1, -2)
+        middle = self._transforms(time)[:, :3, :3].swapaxes(-1, -2)
         turned = matrix_quaternion(early[:, :3, :3].swapaxes(-1, -2) @ late[:, :3, :3])
         moved = (middle @ (late[:, :3, 3:] - early[:, :3, 3:]))[:, :, 0]
-        return np.concatenate((logarithm(turned), moved), axis=-1) / (high - low)
+        result[self.keyed] = np.concatenate((logarithm(turned), moved), axis=-1) / (high - low)
+        return result
 
     def target(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Joint coordinates (nq,) and velocities (nv,) of the motion."""
