@@ -7,6 +7,7 @@ which joints are active until then, and impulses stop those that no longer are (
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,30 +27,38 @@ AT_ONCE = 4
 """Steps after which a new contact brings a refresh."""
 TRANSIENT = 2
 """With a number of joints given, so many times as many are looked at as can be active."""
+KEEP = 4.0
+"""What moves counts for so many times its squared speed when active joints are ranked: moving on costs no impulse."""
+SLACK = (0.5, 1.25)
+"""A number of active joints that the time budget chooses changes by no less and no more than these factors at once."""
 
-import os
-KEEP = float(os.environ.get("KEEP", 4))
 
 @dataclass(frozen=True)
 class Adaptive:
-    """How much of a model moves.
+    """How much of a model moves; one of:
 
     `threshold`: what the joints at rest would, together, move points of the model by until the next refresh, as a part
-    of its size; 0 for all joints that move. Or `joints`: how many are active at most, beside the six freedoms of what
-    floats. `interval`: steps between refreshes. `weights` of joint velocities instead of the reach of each joint: (nv,)
+    of its size; 0 for all joints, which is the exact method.
+    `joints`: how many are active at most, beside the free joints of what floats.
+    `budget`: as many as so many seconds a frame allow on this machine; for previews, as no two runs are the same.
+
+    `interval`: steps between refreshes. `weights` of joint velocities instead of the reach of each joint: (nv,)
     positive numbers, or for each link a symmetric positive definite matrix. Raises ValueError for what is none.
     """
 
     threshold: float | None = None
     joints: int | None = None
+    budget: float | None = None
     interval: int = INTERVAL
-    weights: object = None
+    weights: np.ndarray | Sequence[np.ndarray] | None = None
 
     def __post_init__(self) -> None:
-        if (self.threshold is None) == (self.joints is None):
-            raise ValueError("adaptive simulation needs a threshold or a number of joints; give one of them")
+        if sum(value is not None for value in (self.threshold, self.joints, self.budget)) != 1:
+            raise ValueError("adaptive simulation needs one of a threshold, a number of joints or a time budget")
         if self.threshold is not None and not (np.isfinite(self.threshold) and self.threshold >= 0):
             raise ValueError(f"the error threshold is {self.threshold}; give a finite number of at least zero")
+        if self.budget is not None and not (np.isfinite(self.budget) and self.budget > 0):
+            raise ValueError(f"the time budget is {self.budget} s; give a positive number")
         for name, least in (("joints", 0), ("interval", 1)):
             value = getattr(self, name)
             if value is not None and not (np.isfinite(value) and int(value) == value and value >= least):
@@ -93,27 +102,45 @@ class Hybrid:
 class Chooser:
     """Chooses the active joints of the world's model as `adaptive` says; keeps what it knows between refreshes."""
 
-    def __init__(self, adaptive: Adaptive, world: World) -> None:
+    def __init__(self, adaptive: Adaptive, world: World, frame_time: float) -> None:
         model, c = world.model, world.model.coordinates
-        if adaptive.joints is not None and adaptive.joints > int((np.diff(c.v_start) > 0).sum()):
-            raise ValueError(f"{adaptive.joints} joints are to be active, the model has fewer; give a smaller number")
+        self._movable = np.flatnonzero(np.diff(c.v_start) > 0)
+        most = len(self._movable)
+        if adaptive.joints is not None and adaptive.joints > most:
+            raise ValueError(f"{adaptive.joints} joints are to be active; the model has {most}, give no more")
         if world.fields:
             raise ValueError("force fields act on every link, adaptive simulation moves few; use one or the other")
         self.adaptive, self.model = adaptive, model
         weights = reaches(model, world.reach) ** 2 if adaptive.weights is None else adaptive.weights
         self.activity = Activity(model, gravity=world.gravity, weights=weights)
+        self.frame_time, self._joints = frame_time, adaptive.joints if adaptive.budget is None else most
+        self._spent = self._steps = 0.0
         self._floats = np.flatnonzero((model.parent < 0) & (c.kinds == "free") & ~model.keyed)
-        self._link_of = np.repeat(np.arange(model.n), np.diff(c.q_start))
+        self._placed, self._mover = (np.repeat(np.arange(model.n), np.diff(start)) for start in (c.q_start, c.v_start))
 
     def changed(self, world: World) -> Chooser:
         """The chooser for a world whose structure has changed."""
-        return self if world.model is self.model else Chooser(self.adaptive, world)
+        return self if world.model is self.model else Chooser(self.adaptive, world, self.frame_time)
 
-    def refreshed(self, world: World, hybrid: Hybrid | None, state: State, h: float) -> tuple[Hybrid, State]:
+    def took(self, seconds: float) -> None:
+        """Notes how long a step took, which a time budget is kept by."""
+        self._spent += seconds
+        self._steps += 1
+
+    def _budgeted(self, h: float) -> int | None:
+        """How many joints may be active in steps of `h` seconds; None for any."""
+        if self.adaptive.budget is not None and self._steps:
+            allowed = self.adaptive.budget * h / self.frame_time
+            share = np.clip(allowed * self._steps / max(self._spent, 1e-9), *SLACK)
+            self._joints = int(np.clip(share * self._joints, 1, len(self._movable)))
+            self._spent = self._steps = 0.0
+        return self._joints
+
+    def refreshed(self, world: World, state: State, h: float) -> tuple[Hybrid, State]:
         """The hybrid body for the coming steps of `h` seconds from a state of the model, and its state after what is no
         longer active has been stopped."""
         model, activity = self.model, self.activity
-        moved = np.unique(self._link_of[activity.q != state.q])
+        moved = np.unique(self._placed[activity.q != state.q])
         activity.moved(moved, state.q)
         given, twist, _, change = world.keyed(state.time, h)
         if given is not None:
@@ -122,19 +149,21 @@ class Chooser:
         if world.collider:
             poses = link_poses(model, state.q, given)[0][model.assembly.slot]
             activity.pull(*_pulls(model, state, poses))
-        before = np.zeros(0, dtype=int) if hybrid is None else hybrid.body.active
+        before = np.unique(self._mover[state.v != 0.0])
         active, error = self._chosen(before, state, self.adaptive.interval * h)
         body = HybridModel.of(model, activity.zones(active), state, poses)
         if not np.isin(before, active).all():
             both = HybridModel.of(model, activity.zones(np.union1d(before, active)), state)
-            state = replace(state, v=stopped(hybrid.body, both, body, state, given))
+            state = replace(state, v=stopped(both, body, state, given))
         return Hybrid(body, world.gathered(body), error, _pressed(state)), state
 
     def _chosen(self, before: np.ndarray, state: State, span: float) -> tuple[np.ndarray, float]:
         """The links whose joints are to be active for `span` seconds after those of `before` were, and the error."""
         adaptive, activity = self.adaptive, self.activity
         v = state.v[ranges(self.model.coordinates.v_start, before)]
-        threshold, joints = adaptive.threshold, adaptive.joints
+        threshold, joints = adaptive.threshold, self._budgeted(span / adaptive.interval)
+        if threshold == 0.0:
+            return self._movable, 0.0
         transient = activity.accelerations(
             before, v,
             threshold=None if threshold is None else threshold / (span * span),
@@ -144,7 +173,9 @@ class Chooser:
             before, v, transient, span, threshold=None if threshold is None else threshold / span, joints=joints,
             favour=KEEP,
         )  # fmt: skip
-        return np.union1d(region.links, self._floats), span * region.error
+        chosen = np.union1d(region.links, self._floats)
+        # a body of no joints would be none
+        return chosen if len(chosen) else self._movable[:1], span * (region.error + span * transient.error)
 
 
 def reaches(model: Model, reach: np.ndarray) -> np.ndarray:

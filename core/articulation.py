@@ -192,7 +192,7 @@ class Articulation:
         if self.factor is None:
             return motion
         k, m, columns = motion.shape
-        return (self.factor[joint] @ motion.reshape(k, -1, 6, columns)).reshape(k, m, columns)
+        return (self.factor[joint] @ motion.reshape(k, m // 6, 6, columns)).reshape(k, m, columns)
 
     def total(self, nodes: np.ndarray, forces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Total accelerations (k,) of `nodes` (k,) under handle `forces` (k, 12) (eq. 8), at most as much too small as

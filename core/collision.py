@@ -211,6 +211,10 @@ class Collider:
         g = self.geometry
         placed = g.placed(poses)
         slot = g.slot[: self.moving]
+        if g.link is not g.slot and np.ndim(margin):
+            # what is part of the world goes nowhere
+            margin = np.append(margin, 0.0)
+            travel = None if travel is None else np.append(travel, np.zeros((1, 3)), axis=0)
         margin = np.full(len(slot), float(margin)) if np.ndim(margin) == 0 else margin.take(slot)
         reach = margin
         if travel is not None:

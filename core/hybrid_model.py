@@ -165,11 +165,9 @@ def _schedule(parent: bytes, kinds: tuple[str, ...]) -> dict:
     return scheduled(assemble(parents, np.diff(coordinates.v_start)), coordinates, parents)
 
 
-def stopped(
-    before: HybridModel, both: HybridModel, after: HybridModel, state: State, given: np.ndarray | None = None
-) -> np.ndarray:
-    """The velocities (nv,) of the model when a hybrid body `before` becomes another `after`, in a `state`; `both` has
-    the active joints of either, `given` (n, 4, 4) are the joint transforms of keyed links.
+def stopped(both: HybridModel, after: HybridModel, state: State, given: np.ndarray | None = None) -> np.ndarray:
+    """The velocities (nv,) of the model in a `state` from which on it moves as the hybrid body `after`; in `both` all
+    joints are active that are so in this or move in the state. `given` (n, 4, 4): the joint transforms of keyed links.
 
     Impulses at the joints that do not move any more stop them: of all velocities that the zones after can have, these
     are the nearest to those before, measured by kinetic energy. So no momentum changes that joints can take up, and

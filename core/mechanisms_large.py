@@ -132,9 +132,7 @@ def _frame_along(x: np.ndarray, angle: float) -> np.ndarray:
 def pendulum_chain(links: int = 200, *, length: float = 0.05, damping: float = 0.01) -> Linkage:
     """The pendulum that the adaptive-contact paper drops among pegs: a chain of `links` that starts horizontally and
     does not touch itself."""
-    linkage = chain(
-        links, length=length, mass=2.0 * length, radius=0.2 * length, horizontal=True, damping=damping
-    )
+    linkage = chain(links, length=length, mass=2.0 * length, radius=0.2 * length, horizontal=True, damping=damping)
     return _through_itself(linkage)
 
 

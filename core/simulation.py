@@ -95,7 +95,7 @@ class Simulation:
             raise ValueError(f"the state has {state.q.size} coordinates, the model {model.nq}; make it from this model")
         self.passing: tuple[tuple[str, str], ...] = ()
         """Pairs of links that go through each other, as they overlap from the start."""
-        self.system, self.state = System.of(world, motion, tuple(cuts), adaptive).assembled(state)
+        self.system, self.state = System.of(world, motion, tuple(cuts), adaptive, self.frame_time).assembled(state)
         self._frames: list[tuple] = []
         self._touches: list[tuple] = []
         self._seconds: list[float] = []
@@ -272,7 +272,7 @@ class Simulation:
             max(0.0, -gaps.min(initial=0.0)),
             world.limits.violation(state.q),
             energy,
-            substeps, self.system.structure.closed, *self.system.loads(state, kin),
+            substeps, self.system.structure.closed, *self.system.loads(state, kin), *self.system.activity(),
         ))  # fmt: skip
         self._touches.append(self._touching())
         speeds = world.fastest(kin, moving)

@@ -56,9 +56,10 @@ class System:
 
     @classmethod
     def of(
-        cls, world: World, motion: Motion | None, cuts: tuple[tuple[float, str], ...], adaptive: Adaptive | None = None
-    ) -> System:
-        chooser = None if adaptive is None else Chooser(adaptive, world)
+        cls, world: World, motion: Motion | None, cuts: tuple[tuple[float, str], ...], adaptive: Adaptive | None = None,
+        frame_time: float = 1 / 24,
+    ) -> System:  # fmt: skip
+        chooser = None if adaptive is None else Chooser(adaptive, world, frame_time)
         return cls(world, motion, Structure.of(world.model, cuts), Flight(world.model, world.loops), chooser=chooser)
 
     @property
@@ -134,9 +135,7 @@ class System:
         # the last step's accelerations and loads are of another structure
         world = world.holding(structure.holding())
         flight, chooser = Flight(world.model, world.loops), self.chooser and self.chooser.changed(world)
-        changed = replace(
-            self, structure=structure, world=world, flight=flight, rank=0, chooser=chooser, hybrid=None
-        )
+        changed = replace(self, structure=structure, world=world, flight=flight, rank=0, chooser=chooser, hybrid=None)
         return changed, replace(state, memory=None)
 
     def advanced(self, state: State, seconds: float, count: int) -> tuple[System, Advance]:
@@ -157,7 +156,7 @@ class System:
         hybrid = self.hybrid
         if hybrid is None or hybrid.steps >= self.chooser.adaptive.interval:
             whole = path.state if hybrid is None else hybrid.whole(path.state)
-            hybrid, path.state = self.chooser.refreshed(self.world, hybrid, whole, h)
+            hybrid, path.state = self.chooser.refreshed(self.world, whole, h)
         if hybrid.before is None:
             hybrid, path.state = hybrid.entered(path.state)
         return replace(self, hybrid=hybrid)
@@ -226,6 +225,8 @@ class System:
             touched = self.hybrid.body.slot_root[touched]
         path.touched.append(touched)
         path.seconds.append(time.perf_counter() - begin)
+        if self.chooser is not None:
+            self.chooser.took(path.seconds[-1])
         return system
 
     def _strained(self, path: Advance) -> System:
@@ -239,6 +240,14 @@ class System:
             name = self.structure.loops.names[k]
             system, path.state = system._left(path).switched(path.state, name, False, "break")
         return system
+
+    def activity(self) -> tuple[np.ndarray, float]:
+        """Which links' joints are active (n,), and what the others were left out for, as `Adaptive.threshold`."""
+        if self.hybrid is None:
+            return np.diff(self.model.coordinates.v_start) > 0, 0.0
+        active = np.zeros(self.model.n, dtype=bool)
+        active[self.hybrid.body.active] = True
+        return active, self.hybrid.error
 
     def loads(self, state: State, kin: Kinematics) -> tuple[np.ndarray, np.ndarray]:
         """How far apart the ends of each connection are (k,) [m], NaN where it is open, and what it bears (k, 6),

@@ -25,6 +25,9 @@ class Trajectory:
     Of k connections, `loop_names` (k,): `loop_closed` (F, k); `loop_gap` (F, k) [m] how far their ends are apart, NaN
     where open; `loop_force` (F, k, 6) torque and force on the real link in the host's joint frame [N m, N]. Where a
     joint was cut, `q` and `v` are NaN beyond the coordinates that there were before.
+
+    `active` (F, n): which links' joints moved, and `left_out` (F,) for how much the others did not, in the terms of
+    `Adaptive.threshold`; all and 0 without adaptive simulation.
     """
 
     names: np.ndarray
@@ -40,6 +43,8 @@ class Trajectory:
     loop_closed: np.ndarray
     loop_gap: np.ndarray
     loop_force: np.ndarray
+    active: np.ndarray
+    left_out: np.ndarray
     touch_frame: np.ndarray
     touch_link: np.ndarray
     touch_other: np.ndarray
