@@ -21,10 +21,10 @@ from .world import World
 from .hierarchy import ranges
 from .hybrid_model import HybridModel, stopped
 
-INTERVAL = 12
+INTERVAL = 15
 """Steps between refreshes; the paper found ten to fifteen enough."""
 AT_ONCE = 4
-"""Steps after which a new contact brings a refresh."""
+"""What is met for the first time brings a refresh, but after another of that kind only after so many steps."""
 TRANSIENT = 2
 """With a number of joints given, so many times as many are looked at as can be active."""
 KEEP = 4.0
@@ -68,7 +68,7 @@ class Adaptive:
 @dataclass(frozen=True)
 class Hybrid:
     """What is stepped in place of a model: its hybrid `body`, the `world` of that, for how many `steps` so far, and what
-    was `touching` (t,) when it was chosen.
+    was `touching` (t,) when it was chosen, or `met` for the first time.
 
     `before`: the model's state when the body took over, None while it does not; `error`: what was left out then, in the
     terms of `Adaptive.threshold`.
@@ -78,6 +78,7 @@ class Hybrid:
     world: World
     error: float
     touching: np.ndarray
+    met: bool
     steps: int = 0
     before: State | None = None
 
@@ -91,12 +92,14 @@ class Hybrid:
     def left(self, state: State) -> tuple[Hybrid, State]:
         return replace(self, before=None), self.whole(state)
 
-    def stepped(self, state: State, interval: int) -> Hybrid:
-        """A step later; where something touches that did not, the next refresh comes soon."""
-        steps = self.steps + 1
-        if steps >= min(AT_ONCE, interval) and not np.isin(_pressed(state), self.touching).all():
-            steps = interval
-        return replace(self, steps=steps)
+    def stepped(self) -> Hybrid:
+        return replace(self, steps=self.steps + 1)
+
+    def surprised(self, state: State) -> bool:
+        """Whether the step to a `state` of the body met something for which it was not chosen."""
+        if self.met and self.steps < AT_ONCE:
+            return False
+        return not np.isin(_pressed(state), self.touching).all()
 
 
 class Chooser:
@@ -136,9 +139,12 @@ class Chooser:
             self._spent = self._steps = 0.0
         return self._joints
 
-    def refreshed(self, world: World, state: State, h: float) -> tuple[Hybrid, State]:
-        """The hybrid body for the coming steps of `h` seconds from a state of the model, and its state after what is no
-        longer active has been stopped."""
+    def refreshed(
+        self, world: World, hybrid: Hybrid | None, state: State, h: float, met: State | None = None
+    ) -> tuple[Hybrid, State]:
+        """The hybrid body that takes over from another, or from the model, for the coming steps of `h` seconds from a
+        state of the model, and its state after what is no longer active has been stopped. `met`: a state to which a
+        step has led, whose contacts are to be expected."""
         model, activity = self.model, self.activity
         moved = np.unique(self._placed[activity.q != state.q])
         activity.moved(moved, state.q)
@@ -148,14 +154,17 @@ class Chooser:
         poses = None
         if world.collider:
             poses = link_poses(model, state.q, given)[0][model.assembly.slot]
-            activity.pull(*_pulls(model, state, poses))
+            activity.pull(*_pulls(model, met or state, poses))
         before = np.unique(self._mover[state.v != 0.0])
         active, error = self._chosen(before, state, self.adaptive.interval * h)
         body = HybridModel.of(model, activity.zones(active), state, poses)
         if not np.isin(before, active).all():
-            both = HybridModel.of(model, activity.zones(np.union1d(before, active)), state)
-            state = replace(state, v=stopped(both, body, state, given))
-        return Hybrid(body, world.gathered(body), error, _pressed(state)), state
+            moving = hybrid.body if hybrid else HybridModel.of(model, activity.zones(before), state)
+            both = activity.zones(np.union1d(before, active))
+            state = replace(state, v=stopped(moving, both, body, state, given))
+        gathered = world.gathered(body).looking_near(body.enter(state), self.adaptive.interval * h)
+        touching = np.concatenate([_pressed(each) for each in (state, met) if each is not None])
+        return Hybrid(body, gathered, error, touching, met is not None), state
 
     def _chosen(self, before: np.ndarray, state: State, span: float) -> tuple[np.ndarray, float]:
         """The links whose joints are to be active for `span` seconds after those of `before` were, and the error."""
@@ -166,11 +175,11 @@ class Chooser:
             return self._movable, 0.0
         transient = activity.accelerations(
             before, v,
-            threshold=None if threshold is None else threshold / (span * span),
+            threshold=None if threshold is None else 0.5 * threshold / (span * span),
             joints=None if joints is None else min(TRANSIENT * joints, self.model.n),
         )  # fmt: skip
         region = activity.region(
-            before, v, transient, span, threshold=None if threshold is None else threshold / span, joints=joints,
+            before, v, transient, span, threshold=None if threshold is None else 0.5 * threshold / span, joints=joints,
             favour=KEEP,
         )  # fmt: skip
         chosen = np.union1d(region.links, self._floats)

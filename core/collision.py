@@ -86,6 +86,49 @@ class Collider:
         collider.separate(apart)
         return collider
 
+    def only(self, moving: np.ndarray) -> Collider:
+        """The same with the shapes `moving` (k,), ascending, of the links alone, and all of the scenery."""
+        collider, less = copy.copy(self), self.moving - len(moving)
+        kept = np.concatenate((moving, np.arange(self.moving, len(self.geometry.shapes))))
+        collider.geometry = self.geometry.only(kept)
+        collider.touching = self.touching.only(kept, collider.geometry)
+        collider.moving = len(moving)
+        if self._tree is not None:
+            collider._shape = self._shape - less
+        collider._planes = self._planes - less
+        number = np.full(self.moving, -1)
+        number[moving] = np.arange(len(moving))
+        collider._standing = [(number[a[on]], b[on]) for a, b in self._standing for on in [number[a] >= 0]]
+        rounds = self.geometry.row[moving[self.geometry.kind[moving] == ROUND]]
+        collider._offsets = self._offsets[(2 * rounds[:, None] + np.arange(2)).reshape(-1)]
+        collider._pair()
+        return collider
+
+    def reachable(self, poses: np.ndarray, room: np.ndarray) -> np.ndarray:
+        """The shapes (k,) of links, ascending, that may meet anything while none of them gets farther than `room` (n +
+        1,) [m] of what it is part of from where they are at poses (n + 1, 4, 4)."""
+        g = self.geometry
+        if self._buried:
+            return np.arange(self.moving)
+        low, high = g.bounds(g.placed(poses), moving=True)
+        far = room[g.slot[: self.moving], None]
+        low, high = low - far, high + far
+        found = np.zeros(self.moving, dtype=bool)
+        if len(self._planes):
+            middle, half = 0.5 * (low + high), 0.5 * (high - low)
+            gap = middle @ self._normals.T - half @ np.abs(self._normals).T - self._heights
+            found |= (gap < 0.0).any(axis=1)
+        if self._tree is not None:
+            body, thing = self._tree.near(low, high)
+            found[body[self._meet(body, self._shape[thing])]] = True
+        a, b = overlapping(low, high) if self._pairs is None else self._pairs
+        if self._pairs is not None:
+            near = ((low[a] <= high[b]) & (low[b] <= high[a])).all(axis=1)
+            a, b = a[near], b[near]
+        meet = self._meet(a, b)
+        found[a[meet]] = found[b[meet]] = True
+        return found.nonzero()[0]
+
     def separate(self, apart: np.ndarray) -> None:
         """Says which pairs of slots (k, 2) never meet, beside neighbours."""
         low, high = np.sort(np.asarray(apart, dtype=np.intp).reshape(-1, 2), axis=1).T
@@ -95,7 +138,10 @@ class Collider:
     def _pair(self) -> None:
         """Lists the pairs of moving shapes that may meet, where these are few."""
         self._pairs = None
-        if self.moving * (self.moving - 1) // 2 <= FEW:
+        family = self.geometry.family[: self.moving]
+        if self.moving and family[0] > 0 and (family == family[0]).all():
+            self._pairs = (np.empty(0, dtype=np.intp),) * 2
+        elif self.moving * (self.moving - 1) // 2 <= FEW:
             a, b = np.triu_indices(self.moving, 1)
             met = self._meet(a, b).nonzero()[0]
             self._pairs = a[met], b[met]
@@ -328,7 +374,7 @@ class Collider:
         mine, theirs = g.surface.take(a, axis=0), g.surface.take(b, axis=0)
         surface = np.maximum(mine, theirs)
         friction = np.sqrt(mine[:, 0] * theirs[:, 0])
-        key = (a * len(g.shapes) + b).astype(np.uint64) * MIX + feature.astype(np.uint64)
+        key = (g.number[a] * g.count + g.number[b]).astype(np.uint64) * MIX + feature.astype(np.uint64)
         key = (key * MIX >> MOST).astype(np.int64)
         turned = link == self.bodies
         if turned.any():

@@ -34,7 +34,7 @@ class Geometry:
     """G shapes, those of links before those of the scenery, which stand still.
 
     `link` (G,): the slot of the link each belongs to, the world's for scenery, and `slot` (G,) that of what moves it: of
-    the link too, or of the rigid zone that it is part of. `kind` (G,); `row` (G,) among the rounds, or among
+    the link too, or of the rigid zone that it is part of; `number` (G,) tells shapes apart for good. `kind` (G,); `row` (G,) among the rounds, or among
     the framed, all others. Of rounds: `radii` (R, 2). Of the framed: `half` (F, 3) extents of the box around them in
     their own frame; for a cylinder, along z, its radius twice and half its length; `frames` (F, 4, 4) in their links'.
     A plane's z axis is its normal. `surface` (G, 4): friction, restitution, rolling and torsion; `layers` and `family`
@@ -47,11 +47,8 @@ class Geometry:
             raise ValueError(f"a {unknown[0]} cannot be touched; give {', '.join(kind.__name__ for kind in KINDS)}")
         self.shapes, self.moving = list(shapes), moving
         self.kind = np.array([KINDS[type(shape)] for shape in shapes], dtype=np.intp)
-        is_round = self.kind == ROUND
-        self.row = np.where(is_round, np.cumsum(is_round), np.cumsum(~is_round)) - 1
-        self.rounds, self.framed = np.flatnonzero(is_round), np.flatnonzero(~is_round)
-        self.moving_rounds = int(is_round[:moving].sum())
-        self.moving_framed = moving - self.moving_rounds
+        self.number, self.count = np.arange(len(shapes)), len(shapes)
+        self._index()
         self._hang(slots)
         ends = [_ends(self.shapes[i]) for i in self.rounds]
         self.radii = np.array([radii for *_, radii in ends], dtype=float).reshape(-1, 2)
@@ -67,6 +64,13 @@ class Geometry:
         self.layers = np.array([shape.layers for shape in shapes], dtype=np.int64)
         families = {name: number for number, name in enumerate(sorted({"", *(s.family for s in shapes)}))}
         self.family = np.array([families[shape.family] for shape in shapes], dtype=np.intp)
+
+    def _index(self) -> None:
+        is_round = self.kind == ROUND
+        self.row = np.where(is_round, np.cumsum(is_round), np.cumsum(~is_round)) - 1
+        self.rounds, self.framed = np.flatnonzero(is_round), np.flatnonzero(~is_round)
+        self.moving_rounds = int(is_round[: self.moving].sum())
+        self.moving_framed = self.moving - self.moving_rounds
 
     def _hang(self, slots: np.ndarray) -> None:
         self.link = slots
@@ -93,6 +97,22 @@ class Geometry:
         geometry._ends[:r, :, :3] = self._ends[:r] @ within[self._round_slot, :3].swapaxes(-1, -2)
         if f:
             geometry.frames = np.concatenate((within[self._frame_slot] @ self.frames[:f], self.frames[f:]))
+        return geometry
+
+    def only(self, kept: np.ndarray) -> Geometry:
+        """The shapes `kept` (k,) alone, ascending, all of the scenery among them."""
+        geometry = copy.copy(self)
+        geometry.shapes = [self.shapes[i] for i in kept.tolist()]
+        geometry.moving = int((kept < self.moving).sum())
+        for name in ("number", "kind", "surface", "layers", "family"):
+            setattr(geometry, name, getattr(self, name)[kept])
+        geometry._index()
+        geometry.link = self.link[kept]
+        geometry._move_by(self.slot[kept])
+        rounds, framed = (self.row[kept[which]] for which in (geometry.rounds, geometry.framed))
+        geometry.radii, geometry._ends = self.radii[rounds], self._ends[rounds]
+        for name in ("frames", "_middle", "half"):
+            setattr(geometry, name, getattr(self, name)[framed])
         return geometry
 
     def placed(self, poses: np.ndarray) -> Placed:

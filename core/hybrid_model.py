@@ -136,7 +136,8 @@ class HybridModel:
             asleep = np.zeros(self.reduced.assembly.links + 1, dtype=int)
             if memory.asleep.any():
                 asleep[self.slot_zone] = memory.asleep
-            memory = replace(memory, smooth=memory.smooth[self.v], asleep=asleep)
+            # what the step before has touched has been told
+            memory = replace(memory, smooth=memory.smooth[self.v], asleep=asleep, touched=memory.touched[:0])
         return State(state.q[self.q], state.v[self.v], state.time, memory)
 
     def leave(self, state: State, before: State) -> State:
@@ -165,25 +166,32 @@ def _schedule(parent: bytes, kinds: tuple[str, ...]) -> dict:
     return scheduled(assemble(parents, np.diff(coordinates.v_start)), coordinates, parents)
 
 
-def stopped(both: HybridModel, after: HybridModel, state: State, given: np.ndarray | None = None) -> np.ndarray:
-    """The velocities (nv,) of the model in a `state` from which on it moves as the hybrid body `after`; in `both` all
-    joints are active that are so in this or move in the state. `given` (n, 4, 4): the joint transforms of keyed links.
+def stopped(
+    before: HybridModel, both: Zones, after: HybridModel, state: State, given: np.ndarray | None = None
+) -> np.ndarray:
+    """The velocities (nv,) of the model when a hybrid body `before` becomes another `after`, in a `state`; `both` are
+    the zones between the active joints of either, `given` (n, 4, 4) the joint transforms of keyed links.
 
     Impulses at the joints that do not move any more stop them: of all velocities that the zones after can have, these
     are the nearest to those before, measured by kinetic energy. So no momentum changes that joints can take up, and
     energy never rises (the rigidification of Redon, Galoppo and Lin 2005).
     """
     v = state.v
-    kin, there = (kinematics(body.reduced, state.q[body.q], body.given(given)) for body in (both, after))
-    twist = motions(both.reduced, kin, v[both.v]).links[:-1]
-    momentum = (kin.inertia @ twist[:, :, None])[:, :, 0]
-    zone = after.zones.zone_of(both.root)
+    kin, there = (kinematics(body.reduced, state.q[body.q], body.given(given)) for body in (before, after))
+    slots = before.reduced.assembly.slot
+    zone = before.zones.zone_of(both.links)
+    rotation, place = both.world[:, :3, :3], both.world[:, :3, 3]
+    twist = motions(before.reduced, kin, v[before.v]).links[slots[zone]]
+    twist[zone < 0] = 0.0
+    twist[:, 3:] += cross(twist[:, :3], place - kin.origins[slots[zone]])
+    local = (twist.reshape(-1, 2, 3) @ rotation).reshape(-1, 6, 1)
+    moment, force = np.moveaxis((both.inertia @ local).reshape(-1, 2, 3) @ rotation.swapaxes(-1, -2), 1, 0)
+    zone = after.zones.zone_of(both.links)
     moving = zone >= 0
-    own, new = both.reduced.assembly.slot[moving], after.reduced.assembly.slot[zone[moving]]
-    force = momentum[own, 3:]
-    moment = momentum[own, :3] + cross(kin.origins[own] - there.origins[new], force)
+    slot = after.reduced.assembly.slot[zone[moving]]
+    moment = moment[moving] + cross(place[moving] - there.origins[slot], force[moving])
     wrenches = np.zeros((after.reduced.assembly.links, 6))
-    np.add.at(wrenches, new, np.concatenate((moment, force), axis=1))
+    np.add.at(wrenches, slot, np.concatenate((moment, force[moving]), axis=1))
     still = motions(after.reduced, there, np.zeros(after.reduced.nv))
     push = bias(after.reduced, there, still, np.zeros(3), wrenches)[0]
     slots = after.reduced.columns.slot_of

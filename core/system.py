@@ -153,12 +153,18 @@ class System:
         """With the hybrid body in place of the model, where there is one, chosen anew where that is due."""
         if self.chooser is None:
             return self
-        hybrid = self.hybrid
-        if hybrid is None or hybrid.steps >= self.chooser.adaptive.interval:
-            whole = path.state if hybrid is None else hybrid.whole(path.state)
-            hybrid, path.state = self.chooser.refreshed(self.world, whole, h)
-        if hybrid.before is None:
-            hybrid, path.state = hybrid.entered(path.state)
+        if self.hybrid is None or self.hybrid.steps >= self.chooser.adaptive.interval:
+            return self._chosen(path, h)
+        if self.hybrid.before is not None:
+            return self
+        hybrid, path.state = self.hybrid.entered(path.state)
+        return replace(self, hybrid=hybrid)
+
+    def _chosen(self, path: Advance, h: float, met: State | None = None) -> System:
+        """With a hybrid body chosen anew; `met`: the model's state after a step that met something."""
+        whole = path.state if self.hybrid is None else self.hybrid.whole(path.state)
+        hybrid, whole = self.chooser.refreshed(self.world, self.hybrid, whole, h, met)
+        hybrid, path.state = hybrid.entered(whole)
         return replace(self, hybrid=hybrid)
 
     def _left(self, path: Advance) -> System:
@@ -199,6 +205,10 @@ class System:
             # what has become so fast is as good as not finite
             path.state = replace(before, v=np.full_like(before.v, np.nan))
             return system
+        if system.hybrid is not None and system.hybrid.surprised(after):
+            system = system._chosen(path, h, system.hybrid.whole(after))
+            before, world = path.state, system.hybrid.world
+            after = step(world, before, h)
         if not len(self.structure.loops) or not after.finite:
             return system._follow(path, after, seconds)
         if not self.structure.watches():
@@ -221,7 +231,7 @@ class System:
     def _follow(self, path: Advance, state: State, begin: float) -> System:
         system, path.state, touched = self, state, state.memory.touched
         if self.hybrid is not None:
-            system = replace(self, hybrid=self.hybrid.stepped(state, self.chooser.adaptive.interval))
+            system = replace(self, hybrid=self.hybrid.stepped())
             touched = self.hybrid.body.slot_root[touched]
         path.touched.append(touched)
         path.seconds.append(time.perf_counter() - begin)

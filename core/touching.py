@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 
 import numpy as np
@@ -44,6 +45,18 @@ class Touching:
             # in the shape's frame, which for boxes and cylinders is in their middle
             made = [Polytope.of(g.shapes[i].moved(pose_inverse(g.frames[g.row[i]]))) for i in own]
             self._tables.append(Polytopes.table(made) if made else None)
+
+    def only(self, kept: np.ndarray, geometry: Geometry) -> Touching:
+        """The same for a `geometry` of the shapes `kept` (k,) alone."""
+        touching = copy.copy(self)
+        touching.geometry = geometry
+        place = {shape: k for k, shape in enumerate(kept.tolist())}
+        touching.solids, touching._trees = (
+            {place[i]: value for i, value in table.items() if i in place} for table in (self.solids, self._trees)
+        )
+        for name in ("_triangles", "_first", "_number"):
+            setattr(touching, name, getattr(self, name)[kept])
+        return touching
 
     def touch(
         self, placed: Placed, a: np.ndarray, b: np.ndarray, part: np.ndarray, reach: np.ndarray

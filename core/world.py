@@ -13,11 +13,12 @@ from .dynamics import GRAVITY
 from .field import Fields
 from .groups import joined
 from .impact import Law
-from .kinematics import Kinematics, Motions
+from .kinematics import Kinematics, Motions, kinematics, motions
 from .limits import Limits
 from .loops import strands_of
-from .model import CRAWL, Model
+from .model import CRAWL, Model, State
 from .motion import Follower
+from .nearby import Nearby
 from .shape import Box, Plane, Scenery, Shape
 from .spatial import cross
 from .hybrid_model import HybridModel
@@ -26,6 +27,8 @@ _IDENTITY = np.eye(3)
 
 HOLD = 0.002
 """Joints turn by less than so much of `slow` per `size` under a load that their friction holds."""
+AHEAD = 2.0
+"""So many times as far as a hybrid body goes at its speed, its contacts are looked for ahead."""
 TAUT = 2.0
 """How many times the weight at rest the loads of a swinging chain are taken for."""
 
@@ -54,7 +57,7 @@ class World:
     passing: frozenset[tuple[str, str]] = frozenset()
     fields: Fields | None = None
     law: Law = Law.WORK
-    collider: Collider = field(init=False)
+    collider: Collider | Nearby = field(init=False)
     limits: Limits = field(init=False)
     keyed_slots: np.ndarray = field(init=False)
     root: np.ndarray = field(init=False)
@@ -174,6 +177,19 @@ class World:
         if self.collider:
             world._set(collider=self.collider.gathered(body.slot_zone, body.slot_within, world.keyed_slots))
         world._hold()
+        return world
+
+    def looking_near(self, state: State, span: float) -> World:
+        """The same world of a hybrid body that for `span` seconds from a `state` on, as far as can be seen, looks for
+        contacts only where there may be some."""
+        if not self.collider:
+            return self
+        given, twist, _, _ = self.keyed(state.time, span)
+        kin = kinematics(self.model, state.q, given)
+        speed = self.fastest(kin, motions(self.model, kin, state.v, twist))
+        room = AHEAD * span * (speed + span * np.abs(self.gravity).max()) + 2.0 * self.room(span)
+        world = copy.copy(self)
+        world._set(collider=Nearby.of(self.collider, kin.poses, self.reach, room))
         return world
 
     def _carried(self) -> tuple[np.ndarray, np.ndarray]:

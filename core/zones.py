@@ -22,8 +22,8 @@ class Zones:
 
     `links` (k,), ascending, whose joints are active: the roots of the zones; what no active joint carries belongs to
     the world. `parent` (k,): the zone that carries each, which comes before it, -1 for the world's; `placement` (k, 4,
-    4): the joint's rest frame in the frame of that zone's root, or of the world; `inertia` (k, 6, 6) about the root's
-    origin along its axes.
+    4): the joint's rest frame in the frame of that zone's root, or of the world; `world` (k, 4, 4): the roots' poses;
+    `inertia` (k, 6, 6) about the root's origin along its axes.
     The pieces are nodes (p,) of the partition: `piece` (p,), its `zone` (p,), -1 for the world's, its top's `pose` (p,
     4, 4) in the frame of the zone's root, and its `mass` (p, 6, 6): its inertia about its top's origin, along its axes.
     """
@@ -31,6 +31,7 @@ class Zones:
     links: np.ndarray
     parent: np.ndarray
     placement: np.ndarray
+    world: np.ndarray
     inertia: np.ndarray
     piece: np.ndarray
     zone: np.ndarray
@@ -80,7 +81,7 @@ class RigidNodes:
         np.add.at(inertia, zone, shift @ mass @ shift.swapaxes(-1, -2))
         host = frames[parent] @ a.world[hosts] @ a.reach[hosts]
         return Zones(
-            links, parent, host @ placement[links], inertia[:-1], piece, zone, poses, mass,
+            links, parent, host @ placement[links], a.world[roots], inertia[:-1], piece, zone, poses, mass,
             lambda some: places.innermost(a.enters[some]),
         )  # fmt: skip
 

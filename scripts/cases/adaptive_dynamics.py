@@ -1,66 +1,71 @@
-"""Adaptive dynamics with collisions against the exact method, on the models of the adaptive-contact paper:
-`python -m scripts.cases.adaptive_dynamics MODEL SCALE`."""
+"""Adaptive dynamics with collisions against the exact method, on the models of the adaptive-contact paper and others:
+`python -m scripts.cases.adaptive_dynamics pendulum|thread|bridge SCALE`, `crowd`, `size`, `curve` or `mujoco`."""
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from core import Adaptive, Linkage, Motion, Simulation, compile_model
-from core.mechanisms_large import bridge, holes, pegs, pendulum_chain, snake, thread, threading
+from core import Adaptive, Linkage, Motion, Simulation, compile_model, step
+from core.kinematics import link_poses
+from core.mechanisms import chain
+from core.mechanisms_large import bridge, crowd, holes, pegs, pendulum_chain, snake, thread, threading
 from core.model import Model, State
+from core.threads import one_blas_thread
 
 FRAME_TIME, SECONDS = 1 / 24, 5.0
-SUBSTEPS = 40
-PATIENCE = 120.0
-"""The exact method gets so many seconds; what it has not reached by then is not compared."""
+PATIENCE = 150.0
+"""Each method gets so many seconds; what it has not reached by then is not compared."""
+SIZES = (1000, 3000, 10_000, 30_000, 50_000)
+"""Links of the chains whose cost is measured with FEW joints active."""
+FEW = 40
+PEOPLE = 200
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model, its scenery, and how it starts or is led; `joints` of it are to be active."""
+    """A model, its scenery, and how it starts or is led, in so many `substeps` a frame; `joints` of it are to be
+    active."""
 
     linkage: Linkage
-    scenery: list
+    scenery: Sequence
     joints: int
+    substeps: int
     motion: Motion | None = None
     state: State | None = None
 
 
 def pendulum_case(scale: float) -> Case:
     links = round(200 * scale)
-    return Case(pendulum_chain(links), pegs(links), round(40 * scale))
+    return Case(pendulum_chain(links), pegs(links), round(40 * scale), 40)
 
 
 def thread_case(scale: float) -> Case:
     links = round(300 * scale)
     linkage = thread(links)
     motion = threading(compile_model(linkage), round(SECONDS / FRAME_TIME) + 1, FRAME_TIME, SECONDS)
-    return Case(linkage, holes(links), round(60 * scale), motion)
+    return Case(linkage, holes(links), round(60 * scale), 20, motion)
 
 
 def bridge_case(scale: float) -> Case:
-    """The snake starts along itself, as fast as it would fall by a tenth of its length."""
     links = round(500 * scale)
     linkage = snake(links)
-    model = compile_model(linkage)
-    return Case(linkage, bridge(links), round(70 * scale), state=_along_itself(model))
+    return Case(linkage, bridge(links), round(70 * scale), 20, state=_along_itself(compile_model(linkage)))
 
 
 def _along_itself(model: Model) -> State:
-    """Each link moves to where the one before it is, at 1 m/s."""
-    from core.kinematics import link_poses
-
+    """Each link moves at 1 m/s to where the one before it is."""
     poses = link_poses(model, model.coordinates.zero())[0][model.assembly.slot]
-    step = float(np.linalg.norm(poses[1, :3, 3] - poses[0, :3, 3]))
     later = poses.copy()
     later[:-1] = poses[1:]
     later[-1, :3, 3] += poses[-1, :3, 3] - poses[-2, :3, 3]
-    return model.state_from_poses(poses, later, step / 1.0)
+    return model.state_from_poses(poses, later, float(np.linalg.norm(poses[1, :3, 3] - poses[0, :3, 3])))
 
 
 CASES = {"pendulum": pendulum_case, "thread": thread_case, "bridge": bridge_case}
@@ -68,57 +73,122 @@ CASES = {"pendulum": pendulum_case, "thread": thread_case, "bridge": bridge_case
 
 @dataclass
 class Run:
-    """Seconds of each step, the end effector's place (frames, 3), and states (frames,) with the worlds they were stepped
-    in."""
+    """Of each frame the seconds a step took (frames,), and the end effector's place (frames, 3); `contacts` (frames,)
+    and what answering them adds to a step (some frames,) [s]."""
 
     seconds: np.ndarray
     tip: np.ndarray
     contacts: np.ndarray
-    energy: np.ndarray
-    simulation: Simulation
+    response: np.ndarray
 
 
-def run(case: Case, frames: int, adaptive: Adaptive | None, patience: float = np.inf) -> Run:
-    model = compile_model(case.linkage)
+def run(case: Case, model: Model, adaptive: Adaptive | None, patience: float = PATIENCE) -> Run:
     simulation = Simulation(
-        model, scenery=case.scenery, motion=case.motion, state=case.state, frame_time=FRAME_TIME, substeps=SUBSTEPS,
-        adaptive=adaptive,
+        model, scenery=case.scenery, motion=case.motion, state=case.state, frame_time=FRAME_TIME,
+        substeps=case.substeps, adaptive=adaptive,
     )  # fmt: skip
-    begin = time.perf_counter()
-    for _ in simulation.run(frames):
-        if time.perf_counter() - begin > patience:
+    response, spent = [], 0.0
+    frames = simulation.run(round(SECONDS / FRAME_TIME) + 1)
+    while spent < patience:
+        begin = time.perf_counter()
+        frame = next(frames, None)
+        spent += time.perf_counter() - begin
+        if frame is None:
             break
+        if frame % 5 == 0 and simulation.state.memory is not None and len(simulation.state.memory.contacts):
+            response.append(_response(simulation, FRAME_TIME / case.substeps))
     path = simulation.trajectory
-    tip = path.world[:, -1, :3, 3]
-    return Run(path.step_seconds, tip, path.contacts, path.energy, simulation)
+    seconds = path.step_seconds.reshape(-1, case.substeps).mean(axis=1)
+    return Run(seconds, path.world[:, -1, :3, 3], path.contacts, np.array(response))
+
+
+def _response(simulation: Simulation, h: float) -> float:
+    """What a step from here takes longer because things may touch."""
+    world, state, hybrid = simulation.world, simulation.state, simulation.system.hybrid
+    if hybrid is not None:
+        world, state = hybrid.world, hybrid.body.enter(state)
+    bare = copy.copy(world)
+    bare._set(collider=())
+    seconds: tuple[list, list] = ([], [])
+    with one_blas_thread():
+        for _ in range(3):
+            for which, taken in zip((world, bare), seconds):
+                begin = time.perf_counter()
+                step(which, state, h)
+                taken.append(time.perf_counter() - begin)
+    return min(seconds[0]) - min(seconds[1])
 
 
 def measure(name: str, scale: float) -> dict:
     case = CASES[name](scale)
-    frames = round(SECONDS / FRAME_TIME) + 1
-    theirs = run(case, frames, None, PATIENCE)
-    ours = run(case, frames, Adaptive(joints=case.joints))
-    both = min(len(ours.tip), len(theirs.tip))
-    length = float(np.linalg.norm(np.diff(compile_model(case.linkage).placement[:, :3, 3], axis=0), axis=1).sum())
-    error = np.linalg.norm(ours.tip[:both] - theirs.tip[:both], axis=1)
-    steps = min(len(ours.seconds), len(theirs.seconds))
+    model = compile_model(case.linkage)
+    theirs, ours = run(case, model, None), run(case, model, Adaptive(joints=case.joints))
+    frames = min(len(ours.tip), len(theirs.tip))
+    length = float(np.linalg.norm(model.placement[1:, :3, 3], axis=1).sum())
+    error = np.linalg.norm(ours.tip[:frames] - theirs.tip[:frames], axis=1) / length
+    exact, adaptive = (x.seconds[: frames - 1].mean() for x in (theirs, ours))
+    touched = len(theirs.response) and len(ours.response)
     return {
-        "links": compile_model(case.linkage).n,
+        "links": model.n,
+        "freedoms": model.nv,
         "joints": case.joints,
-        "exact_ms": 1e3 * float(theirs.seconds[:steps].mean()),
-        "step_ms": 1e3 * float(ours.seconds[:steps].mean()),
-        "speedup": float(theirs.seconds[:steps].mean() / ours.seconds[:steps].mean()),
-        "seconds_compared": (both - 1) * FRAME_TIME,
-        "error_share": float(error.max() / length),
-        "error_share_end": float(error[-1] / length),
-        "contacts": float(theirs.contacts[:both].mean()),
-        "contacts_adaptive": float(ours.contacts[:both].mean()),
-        "energy": [float(x.energy[-1]) for x in (theirs, ours)],
+        "exact_ms": 1e3 * float(exact),
+        "step_ms": 1e3 * float(adaptive),
+        "speedup": float(exact / adaptive),
+        "exact_response_ms": 1e3 * float(np.median(theirs.response)) if touched else None,
+        "response_ms": 1e3 * float(np.median(ours.response)) if touched else None,
+        "response_speedup": float(np.median(theirs.response) / np.median(ours.response)) if touched else None,
+        "seconds_compared": (frames - 1) * FRAME_TIME,
+        "error_share": float(error.max()),
+        "contacts_mean": float(theirs.contacts[:frames].mean()),
+        "contacts_max": int(theirs.contacts[:frames].max()),
+        "contacts_adaptive_mean": float(ours.contacts[:frames].mean()),
     }
 
 
-def main(name: str, scale: str) -> None:
-    print(json.dumps({"metrics": measure(name, float(scale))}))
+def size_case() -> dict:
+    """A step with FEW joints active, of chains of all sizes that swing; refreshes included, recording not."""
+    metrics: dict = {}
+    for links in SIZES:
+        linkage = chain(links, damping=1e-2)
+        for link in linkage.links():
+            link.shapes = []
+        model = compile_model(linkage)
+        v = np.zeros(model.nv)
+        v[:: links // 20] = 0.1
+        begin = time.perf_counter()
+        simulation = Simulation(
+            model, state=State(model.coordinates.zero(), v), substeps=45, adaptive=Adaptive(joints=FEW)
+        )
+        built = time.perf_counter() - begin
+        list(simulation.run(4))
+        seconds = np.array(simulation.trajectory.step_seconds).reshape(-1, 45)
+        metrics |= {f"step_ms_{links}": 1e3 * float(np.median(seconds.mean(axis=1))), f"build_s_{links}": built}
+        print(json.dumps(metrics), file=sys.stderr)
+    logs = np.log([metrics[f"step_ms_{links}"] for links in SIZES])
+    return metrics | {"exponent": float(np.polyfit(np.log(SIZES), logs, 1)[0])}
+
+
+def crowd_case() -> dict:
+    """People who stand in free fall and wave, 10 % of their joints active, against all of them."""
+    linkage = crowd(PEOPLE)
+    model = compile_model(linkage)
+    v = np.random.default_rng(0).standard_normal(model.nv) * 0.5
+    state = State(model.coordinates.zero(), v)
+    joints = int((np.diff(model.coordinates.v_start) > 0).sum())
+    metrics: dict = {"people": PEOPLE, "freedoms": model.nv, "joints": joints // 10}
+    for name, adaptive in (("exact", None), ("adaptive", Adaptive(joints=joints // 10))):
+        simulation = Simulation(model, state=state, gravity=(0.0, 0.0, 0.0), substeps=10, adaptive=adaptive)
+        list(simulation.run(7))
+        seconds = np.array(simulation.trajectory.step_seconds).reshape(-1, 10).sum(axis=1)
+        metrics["frame_ms" if adaptive else "exact_frame_ms"] = 1e3 * float(np.median(seconds))
+    return metrics
+
+
+def main(name: str, scale: str = "1") -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        metrics = {"size": size_case, "crowd": crowd_case}.get(name, lambda: measure(name, float(scale)))()
+    print(json.dumps({"metrics": metrics}))
 
 
 if __name__ == "__main__":

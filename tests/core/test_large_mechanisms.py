@@ -31,7 +31,7 @@ SIZES = {
     "millipede": (lambda: millipede(20), 20 * 10 + 60, 20 * 10 + 60 + 5),
     "molecule": (lambda: molecule(200), 201, 206),
     "pendulum": (lambda: pendulum_chain(), 200, 200),
-    "thread": (lambda: thread(), 300, 600),
+    "thread": (lambda: thread(), 301, 600),
     "snake": (lambda: snake(), 500, 6 + 3 * 499),
     "crowd": (lambda: crowd(3), 3 * 19, 3 * 52),
 }
@@ -110,4 +110,4 @@ def test_scenery_scales_with_the_chain():
     for maker in (pegs, holes):
         small, large = maker(100), maker(1000)
         assert len(small) == len(large)
-    assert pegs(1000)[0][0] == pytest.approx(10 * pegs(100)[0][0], abs=1e-12)
+    assert pegs(1000)[0].start == pytest.approx(10 * pegs(100)[0].start, abs=1e-12)

@@ -1,0 +1,234 @@
+"""Adaptive dynamics against the exact method: what is left out is small, what is kept is right, and nothing is made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import Adaptive, Joint, Linkage, Plane, Simulation, State, World, compile_model
+from core.activity import Activity
+from core.hybrid_model import HybridModel, stopped
+from core.kinematics import kinematics, link_poses, motions
+from core.mechanisms import chain, humanoid, random_coordinates, random_tree
+from core.model import Model
+from core.motion import Motion
+
+
+def without_shapes(linkage: Linkage, free: bool = False) -> Linkage:
+    for link in linkage.links():
+        link.shapes = []
+    if free:
+        next(linkage.links()).joint = Joint("free")
+    return linkage
+
+
+def swinging(model: Model, seed: int = 0) -> State:
+    """At rest but for the first joints."""
+    v = np.zeros(model.nv)
+    v[: model.nv // 6] = np.random.default_rng(seed).standard_normal(model.nv // 6)
+    return State(model.coordinates.zero(), v)
+
+
+def run(model: Model, frames: int = 25, **settings):
+    simulation = Simulation(model, substeps=20, **settings)
+    list(simulation.run(frames))
+    return simulation.trajectory
+
+
+def momenta(model: Model, state: State) -> tuple[np.ndarray, float]:
+    """Momentum (6,) about the world's origin, and kinetic energy, link by link."""
+    poses, total, energy = link_poses(model, state.q)[0], np.zeros(6), 0.0
+    kin = kinematics(model, state.q)
+    twists = motions(model, kin, state.v).links
+    for i, slot in enumerate(model.assembly.slot.tolist()):
+        turn, spin = poses[slot, :3, :3], twists[slot, :3]
+        place = poses[slot, :3, 3] + turn @ model.center[i]
+        velocity = twists[slot, 3:] + np.cross(spin, place - kin.origins[slot])
+        c = model.center[i]
+        about = model.inertia[i, :3, :3] - model.mass[i] * ((c @ c) * np.eye(3) - np.outer(c, c))
+        angular = turn @ about @ turn.T @ spin
+        total += np.concatenate((angular + np.cross(place, model.mass[i] * velocity), model.mass[i] * velocity))
+        energy += 0.5 * (model.mass[i] * velocity @ velocity + spin @ angular)
+    return total, energy
+
+
+def bodies(model: Model, state: State, active: np.ndarray, after: np.ndarray):
+    """The hybrid bodies between two sets of active joints, and the zones between both."""
+    activity = Activity(model)
+    activity.place(state.q)
+    before, later = (HybridModel.of(model, activity.zones(some), state) for some in (active, after))
+    return before, activity.zones(np.union1d(active, after)), later
+
+
+@pytest.mark.parametrize("kind", ["hinge", "spherical", "universal"])
+def test_a_threshold_of_zero_is_the_exact_method(kind):
+    """The adaptive method may leave out only what it is allowed to."""
+    model = compile_model(chain(12, kind, damping=1e-3))
+    exact, adaptive = (run(model, state=swinging(model), adaptive=a) for a in (None, Adaptive(threshold=0.0)))
+    assert np.abs(exact.world - adaptive.world).max() < 1e-11
+    assert adaptive.active.all()
+    assert (adaptive.left_out == 0.0).all()
+
+
+@pytest.mark.parametrize("kind", ["hinge", "spherical"])
+def test_it_converges_to_the_exact_trajectory(kind):
+    """An error threshold is worth something only if the error follows it."""
+    model = compile_model(without_shapes(chain(40, kind, damping=1e-2)))
+    exact = run(model, 37, state=swinging(model))
+    errors = []
+    for threshold in (1e-2, 1e-3, 1e-4, 1e-5):
+        path = run(model, 37, state=swinging(model), adaptive=Adaptive(threshold=threshold))
+        errors.append(np.linalg.norm(path.world[:, -1, :3, 3] - exact.world[:, -1, :3, 3], axis=1).max() / 4.0)
+        assert path.active.mean() < 1.0
+        assert path.left_out.max() <= threshold
+    # a hundred times closer makes at least thirty times less
+    assert errors[2] < errors[0] / 30.0
+    assert errors[3] < errors[1] / 30.0
+    assert (np.array(errors) < 20.0 * np.array([1e-2, 1e-3, 1e-4, 1e-5])).all()
+
+
+@given(st.integers(0, 10_000), st.booleans())
+def test_stopping_joints_keeps_momentum_and_makes_no_energy(seed, free):
+    """Rigidification is an impact within the body: to 1e-10 it changes no momentum, and it may only lose energy."""
+    rng = np.random.default_rng(seed)
+    linkage = random_tree(int(rng.integers(2, 25)), seed=seed)
+    if free:
+        next(linkage.links()).joint = Joint("free")
+    model = compile_model(linkage)
+    q, v = random_coordinates(linkage, seed)
+    movable = np.flatnonzero(np.diff(model.coordinates.v_start) > 0)
+    active = movable[rng.random(len(movable)) < 0.7]
+    after = np.union1d(active[rng.random(len(active)) < 0.6], movable[rng.random(len(movable)) < 0.2])
+    # a free base moves always, and some joint of any body
+    active, after = np.union1d(active, movable[:1]), np.union1d(after, movable[:1])
+    moving = np.repeat(np.isin(np.arange(model.n), active), np.diff(model.coordinates.v_start))
+    state = State(q, np.where(moving, v, 0.0))
+    stays = replace(state, v=stopped(*bodies(model, state, active, after), state))
+    still = ~np.repeat(np.isin(np.arange(model.n), after), np.diff(model.coordinates.v_start))
+    assert (stays.v[still] == 0.0).all()
+    (before, kinetic), (momentum, left) = momenta(model, state), momenta(model, stays)
+    spin = 0.5 * (model.armature * state.v**2).sum(), 0.5 * (model.armature * stays.v**2).sum()
+    assert left + spin[1] <= (kinetic + spin[0]) * (1.0 + 1e-12)
+    if free and not model.armature.any():
+        scale = np.abs(before).max()
+        assert np.abs(momentum - before).max() < 1e-10 * max(scale, 1e-12)
+
+
+def test_stopping_what_is_alone_in_moving_leaves_what_the_rest_can_take():
+    """Literal: a free rod with a rod on a hinge that turns; stopped, both turn as one with the same spin momentum."""
+    linkage = without_shapes(chain(2, length=1.0, mass=1.0), free=True)
+    model = compile_model(linkage)
+    state = State(model.coordinates.zero(), np.array([0.0, 0, 0, 0, 0, 0, 3.0]))
+    stays = stopped(*bodies(model, state, np.array([0, 1]), np.array([0])), state)
+    after, _ = momenta(model, replace(state, v=stays))
+    before, _ = momenta(model, state)
+    assert stays[6] == 0.0
+    assert np.abs(after - before).max() < 1e-13
+    assert np.abs(stays).max() > 0.1
+
+
+@pytest.mark.parametrize("joints", [3, 8])
+def test_a_number_of_joints_is_kept(joints):
+    """A budget that is overrun is none."""
+    model = compile_model(without_shapes(chain(30, damping=1e-2)))
+    path = run(model, 13, state=swinging(model), adaptive=Adaptive(joints=joints))
+    assert (path.active[1:].sum(axis=1) <= joints).all()
+    assert path.active[1:].any(axis=1).all()
+
+
+def test_a_time_budget_is_met_in_the_end():
+    """A preview chooses fewer joints until a frame takes no longer than it may; the last joint always moves."""
+    model = compile_model(without_shapes(chain(60, damping=1e-2)))
+    path = run(model, 9, state=swinging(model), adaptive=Adaptive(budget=1e-6, interval=5))
+    assert path.active[-1].sum() < path.active[1].sum()
+    assert path.active[-1].sum() >= 1
+
+
+def test_keyed_links_lead_zones():
+    """A tail dragged by its keyed root: what the root's motion does to it must be seen by the choice."""
+    linkage = without_shapes(chain(30, "spherical", damping=2e-2))
+    next(linkage.links()).keyed = True
+    model = compile_model(linkage)
+    rest = link_poses(model, model.coordinates.zero())[0][model.assembly.slot]
+    poses = np.broadcast_to(rest, (25, *rest.shape)).copy()
+    poses[:, :, 0, 3] += (0.5 * np.sin(np.linspace(0.0, 3.0, 25)) ** 2)[:, None]
+    motion = Motion(poses, 1 / 24)
+    exact, adaptive = (run(model, motion=motion, adaptive=a) for a in (None, Adaptive(threshold=1e-4)))
+    assert np.abs(adaptive.world[:, 0] - poses[:, 0]).max() < 1e-12
+    assert np.abs(exact.world - adaptive.world)[:, :, :3, 3].max() < 3e-3
+    assert adaptive.active.mean() < 0.9
+
+
+def test_a_rigid_chain_lands_as_one_body_would():
+    """Contacts act on whole zones: a chain of which nothing moves but its free base falls like a plank and stays up."""
+    linkage = chain(6, "spherical", length=0.2, mass=1.0, radius=0.05, horizontal=True)
+    first = next(linkage.links())
+    first.joint, first.position = Joint("free"), np.array([0.0, 0.0, 0.3])
+    model = compile_model(linkage)
+    path = run(model, 40, scenery=[Plane()], adaptive=Adaptive(joints=0))
+    assert (path.active[1:].sum(axis=1) == 1).all()
+    heights = path.world[-1, :, 2, 3]
+    assert heights == pytest.approx(0.05, abs=2e-3)
+    assert path.penetration.max() < 2e-3
+    assert np.abs(path.v[-1]).max() < 1e-2
+
+
+def test_people_fall_alike_and_touch_the_same_ground():
+    """A person on a threshold small enough lands and lies as the exact one does, and nothing sinks in."""
+    model = compile_model(humanoid(damping=2.0))
+    exact, adaptive = (
+        run(model, 30, scenery=[Plane()], adaptive=a) for a in (None, Adaptive(threshold=1e-5))
+    )
+    assert adaptive.penetration.max() < 1e-4
+    # later the exact person topples, from upright, by what rounding makes of it
+    assert np.abs(exact.world - adaptive.world)[:12, :, :3, 3].max() < 2e-3
+    assert adaptive.limit_violation.max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {}, {"threshold": 0.1, "joints": 3}, {"threshold": -1.0}, {"threshold": np.nan}, {"joints": -1},
+        {"joints": 2.5}, {"budget": 0.0}, {"threshold": 0.1, "interval": 0},
+    ],
+)  # fmt: skip
+def test_settings_that_are_none_are_refused_in_a_line(settings):
+    """A wrong number must not become a slow or a wrong simulation."""
+    with pytest.raises(ValueError) as refused:
+        Adaptive(**settings)
+    assert "\n" not in str(refused.value)
+
+
+def test_budgets_and_weights_are_checked_against_the_model():
+    """More joints than there are, and weights by which nothing can be measured."""
+    model = compile_model(chain(5))
+    with pytest.raises(ValueError, match="6 joints"):
+        Simulation(model, adaptive=Adaptive(joints=6))
+    with pytest.raises(ValueError, match="link.3"):
+        weights = [np.eye(1)] * 3 + [-np.eye(1), np.eye(1)]
+        Simulation(model, adaptive=Adaptive(joints=2, weights=weights))
+
+
+def test_contacts_are_looked_for_everywhere_once_something_is_far_from_where_it_was():
+    """Only shapes near something are looked at while zones are what they were: what comes farther must be met too."""
+    model = compile_model(chain(20, length=0.2, radius=0.02, horizontal=True))
+    world = World(model, (Plane(point=np.array([0.0, 0.0, -1.0])),))
+    state = model.rest_state()
+    activity = Activity(model)
+    body = HybridModel.of(model, activity.zones(np.array([0, 10])), state)
+    near = world.gathered(body).looking_near(body.enter(state), 1e-3)
+    assert near.collider.near.moving == 0
+    turned = state.q.copy()
+    turned[0] = 0.5 * np.pi
+    poses = link_poses(body.reduced, turned[body.q])[0]
+    found = near.collider.contacts(poses, 0.0)
+    expected = world.collider.contacts(link_poses(model, turned)[0], 0.0)
+    assert len(expected) > 10
+    assert sorted(found.key.tolist()) == sorted(expected.key.tolist())
+    order, other = np.argsort(found.key), np.argsort(expected.key)
+    assert found.gap[order] == pytest.approx(expected.gap[other], abs=1e-12)
+    assert found.part[order] == pytest.approx(expected.link[other])
