@@ -6,6 +6,7 @@ simulation = Simulation(model, scenery=[Plane()])
 for frame in simulation.run(100): ...
 simulation.trajectory                   # frames of joint coordinates and poses
 QuasiStatics(model).step(1e-3, h)       # only the joints whose accelerations matter
+Simulation(model, adaptive=Adaptive(threshold=1e-3))    # only the joints whose motion matters
 """
 
 from .adaptive import Adaptive
@@ -25,7 +26,7 @@ from .trajectory import Trajectory
 from .world import World
 
 __all__ = [
-    "Adaptive", "Box", "Capsule", "Closure", "Cylinder", "Event", "Hull", "Joint", "Law", "Link", "Linkage", "LinkageError",
-    "Measure", "Mesh", "Model", "Motion", "Plane", "QuasiStatics", "Simulation", "SimulationError", "Smooth", "Sphere",
+    "Adaptive", "Box", "Capsule", "Closure", "Cylinder", "Event", "Hull", "Joint", "Law", "Link", "Linkage",
+    "LinkageError", "Measure", "Mesh", "Model", "Motion", "Plane", "QuasiStatics", "Simulation", "SimulationError", "Smooth", "Sphere",
     "State", "TaperedCapsule", "Trajectory", "World", "compile_model", "dormand_prince", "rk4", "step",
 ]  # fmt: skip

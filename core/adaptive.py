@@ -14,12 +14,12 @@ import numpy as np
 
 from .activity import Activity
 from .contact import tangents
+from .hierarchy import ranges
+from .hybrid_model import HybridModel, stopped
 from .kinematics import link_poses
 from .model import Model, State
 from .spatial import cross
 from .world import World
-from .hierarchy import ranges
-from .hybrid_model import HybridModel, stopped
 
 INTERVAL = 15
 """Steps between refreshes; the paper found ten to fifteen enough."""
@@ -67,8 +67,10 @@ class Adaptive:
 
 @dataclass(frozen=True)
 class Hybrid:
-    """What is stepped in place of a model: its hybrid `body`, the `world` of that, for how many `steps` so far, and what
-    was `touching` (t,) when it was chosen, or `met` for the first time.
+    """What is stepped in place of a model: its hybrid `body` and the `world` of that.
+
+    `touching` (t,): what touched when it was chosen, and whether it was chosen because something was `met` for the
+    first time; `steps` since then.
 
     `before`: the model's state when the body took over, None while it does not; `error`: what was left out then, in the
     terms of `Adaptive.threshold`.

@@ -35,11 +35,11 @@ class Contacts:
     """Contacts in the world frame, k of them; SI units.
 
     `link` is touched by `other`, both slots, `other` that of the world for scenery that stands still; `part` and
-    `other_part` are the links' own slots where rigid zones of them touch, else the same. `point` lies on
-    the surface of the link, or in the middle between two links; `center` is the middle of the link's round there, a
-    point of the link whose distance from the other is the gap and the radius. `normal` points out of the other. `gap`
-    is the distance of the two surfaces along the normal, negative when they overlap. `key` names the pair of shapes and
-    the feature that touches, so that a contact can be recognised in the next step.
+    `other_part` are the links' own slots where rigid zones of them touch, else the same. `point` lies on the surface of
+    the link, or in the middle between two links; `center` is the middle of the link's round there, a point of the link
+    whose distance from the other is the gap and the radius. `normal` points out of the other. `gap` is the distance of
+    the two surfaces along the normal, negative when they overlap. `key` names the pair of shapes and the feature that
+    touches, so that a contact can be recognised in the next step.
     """
 
     link: np.ndarray  # (k,) int

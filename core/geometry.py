@@ -33,12 +33,12 @@ class Placed:
 class Geometry:
     """G shapes, those of links before those of the scenery, which stand still.
 
-    `link` (G,): the slot of the link each belongs to, the world's for scenery, and `slot` (G,) that of what moves it: of
-    the link too, or of the rigid zone that it is part of; `number` (G,) tells shapes apart for good. `kind` (G,); `row` (G,) among the rounds, or among
-    the framed, all others. Of rounds: `radii` (R, 2). Of the framed: `half` (F, 3) extents of the box around them in
-    their own frame; for a cylinder, along z, its radius twice and half its length; `frames` (F, 4, 4) in their links'.
-    A plane's z axis is its normal. `surface` (G, 4): friction, restitution, rolling and torsion; `layers` and `family`
-    (G,), families from 1, 0 for none.
+    `link` (G,): the slot of the link each belongs to, the world's for scenery, and `slot` (G,) that of what moves it:
+    of the link too, or of the rigid zone that it is part of; `number` (G,) tells shapes apart for good. `kind` (G,);
+    `row` (G,) among the rounds, or among the framed, all others. Of rounds: `radii` (R, 2). Of the framed: `half` (F,
+    3) extents of the box around them in their own frame; for a cylinder, along z, its radius twice and half its length;
+    `frames` (F, 4, 4) in their links'. A plane's z axis is its normal. `surface` (G, 4): friction, restitution, rolling
+    and torsion; `layers` and `family` (G,), families from 1, 0 for none.
     """
 
     def __init__(self, shapes: Sequence, slots: np.ndarray, moving: int) -> None:

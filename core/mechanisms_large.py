@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from .joint import Joint
-from .linkage import Link, Linkage
 from .kinematics import link_poses
+from .linkage import Link, Linkage
 from .mechanisms import chain, frame_of, humanoid, rod
 from .model import Model
 from .motion import Motion

@@ -57,8 +57,9 @@ class Simulation:
     frame needs: no link turns by more than TURN in one, none is longer than LONGEST. Links marked keyed follow
     `motion`; with `follow` the joints' drives aim at its pose too. Force `fields` act on all links, impacts follow a
     `law`. `cuts`: (time [s], name) of joints, by their links, and connections that are cut; connections have events of
-    their own (see `Closure`). With `adaptive` only the joints move that matter. Events fall at their own times, between frames. Raises ValueError for settings that
-    cannot be simulated, LinkageError for loops that cannot be assembled.
+    their own (see `Closure`). Events fall at their own times, between frames. With `adaptive` only those joints move
+    that matter. Raises ValueError for settings that cannot be simulated, LinkageError for loops that cannot be
+    assembled.
     """
 
     def __init__(

@@ -12,6 +12,7 @@ from .collision import Collider
 from .dynamics import GRAVITY
 from .field import Fields
 from .groups import joined
+from .hybrid_model import HybridModel
 from .impact import Law
 from .kinematics import Kinematics, Motions, kinematics, motions
 from .limits import Limits
@@ -21,7 +22,6 @@ from .motion import Follower
 from .nearby import Nearby
 from .shape import Box, Plane, Scenery, Shape
 from .spatial import cross
-from .hybrid_model import HybridModel
 
 _IDENTITY = np.eye(3)
 

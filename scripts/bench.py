@@ -98,7 +98,20 @@ def quasi_statics(options: argparse.Namespace) -> dict:
     if options.plot:
         return measure_ours(module, "plot", limit=PLOT_LIMIT, using=("matplotlib>=3.8",))
     exponent = "0" if options.eps is None else f"{options.eps:g}"
-    return measure_ours(module, options.model, str(options.forces), exponent, str(options.steps))
+    return measure_ours(module, options.model or "molecule", str(options.forces), exponent, str(options.steps))
+
+
+def adaptive(options: argparse.Namespace) -> dict:
+    module = "scripts.cases.adaptive_dynamics"
+    if options.case == "adaptive-dynamics":
+        return measure_ours(module, options.model or "pendulum", str(options.scale))
+    metrics = measure_ours(module, options.case.removeprefix("adaptive-"))
+    if options.case == "crowd" and options.peers:
+        try:
+            metrics |= measure(environment.prepare(environment.peer("mujoco")), module, "mujoco")["metrics"]
+        except (PreparationError, MeasurementError) as reason:
+            metrics["mujoco_reason"] = str(reason)
+    return metrics
 
 
 def exponent(text: str) -> float:
@@ -118,6 +131,10 @@ CONTACTS = ("impacts", "stacks", "tunnel", "humanoid-contact")
 LOOPS = ("n-four-bar", "andrews", "bricard", "high-bar", "swing", "humanoid-loops")
 CASES = {"humanoid": humanoid, "chain": chain, "blender": blender, "four-bar": four_bar} | dict.fromkeys(LOOPS, loops)
 CASES |= dict.fromkeys(CONTACTS, contacts) | {"ragdoll-pile": ragdoll_pile, "quasi-statics": quasi_statics}
+CASES |= dict.fromkeys(("adaptive-dynamics", "adaptive-size", "crowd"), adaptive)
+MODELS = {
+    "quasi-statics": ("molecule", "millipede", "bicycle"), "adaptive-dynamics": ("pendulum", "thread", "bridge")
+}  # fmt: skip
 
 
 def main() -> int:
@@ -126,7 +143,8 @@ def main() -> int:
     parser.add_argument("--links", type=int, default=1000, help="length of the chain (default 1000)")
     parser.add_argument("--n", type=int, default=2, help="number of four-bars (default 2)")
     parser.add_argument("--peers", action="store_true", help="measure MuJoCo, Drake, Pinocchio and PyBullet too")
-    parser.add_argument("--model", choices=("molecule", "millipede", "bicycle"), default="molecule")
+    parser.add_argument("--model", choices=sum(MODELS.values(), ()), help="of quasi-statics or adaptive dynamics")
+    parser.add_argument("--scale", type=float, default=1.0, help="of adaptive dynamics: times the paper's links")
     parser.add_argument("--forces", type=int, default=1, help="links that are pulled (default 1)")
     parser.add_argument("--eps", type=exponent, metavar="2^-K", help="error threshold; default: a table over several")
     parser.add_argument("--steps", type=int, default=0, help="steps of quasi-statics; default: as many as 4 min allow")
@@ -139,11 +157,19 @@ def main() -> int:
         parser.error(f"--n is {options.n}; give a whole number of at least 1")
     if options.forces < 1 or options.steps < 0:
         parser.error(f"--forces is {options.forces} and --steps {options.steps}; give at least 1 and 0")
+    if options.model and options.model not in MODELS.get(options.case, ()):
+        parser.error(
+            f"{options.case} has no model {options.model}; it has {', '.join(MODELS.get(options.case, ['none']))}"
+        )
+    if not 0.05 <= options.scale <= 100:
+        parser.error(f"--scale is {options.scale}; give a number from 0.05 to 100")
     params = {"links": options.links, "peers": options.peers} if options.case == "chain" else {}
     params |= {"n": options.n} if options.case == "n-four-bar" else {}
     if options.case == "quasi-statics":
         eps = None if options.eps is None else f"2^-{options.eps:g}"
-        params |= {"model": options.model, "forces": options.forces, "eps": eps, "plot": options.plot}
+        params |= {"model": options.model or "molecule", "forces": options.forces, "eps": eps, "plot": options.plot}
+    if options.case == "adaptive-dynamics":
+        params |= {"model": options.model or "pendulum", "scale": options.scale}
     try:
         metrics = CASES[options.case](options)
     except (PreparationError, MeasurementError) as problem:

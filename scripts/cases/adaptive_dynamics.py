@@ -20,12 +20,13 @@ from core.model import Model, State
 from core.threads import one_blas_thread
 
 FRAME_TIME, SECONDS = 1 / 24, 5.0
-PATIENCE = 150.0
+PATIENCE = 110.0
 """Each method gets so many seconds; what it has not reached by then is not compared."""
 SIZES = (1000, 3000, 10_000, 30_000, 50_000)
 """Links of the chains whose cost is measured with FEW joints active."""
 FEW = 40
-PEOPLE = 200
+PEOPLE, STEPS = 200, 10
+"""Of the crowd, and the steps of its frames."""
 
 
 @dataclass(frozen=True)
@@ -169,25 +170,53 @@ def size_case() -> dict:
     return metrics | {"exponent": float(np.polyfit(np.log(SIZES), logs, 1)[0])}
 
 
+def waving(model: Model) -> State:
+    """Everything turns at about half a radian a second."""
+    return State(model.coordinates.zero(), 0.5 * np.random.default_rng(0).standard_normal(model.nv))
+
+
 def crowd_case() -> dict:
-    """People who stand in free fall and wave, 10 % of their joints active, against all of them."""
-    linkage = crowd(PEOPLE)
-    model = compile_model(linkage)
-    v = np.random.default_rng(0).standard_normal(model.nv) * 0.5
-    state = State(model.coordinates.zero(), v)
-    joints = int((np.diff(model.coordinates.v_start) > 0).sum())
+    """People who float and wave, 10 % of their joints active, against all of them."""
+    model = compile_model(crowd(PEOPLE))
+    state, joints = waving(model), int((np.diff(model.coordinates.v_start) > 0).sum())
     metrics: dict = {"people": PEOPLE, "freedoms": model.nv, "joints": joints // 10}
-    for name, adaptive in (("exact", None), ("adaptive", Adaptive(joints=joints // 10))):
-        simulation = Simulation(model, state=state, gravity=(0.0, 0.0, 0.0), substeps=10, adaptive=adaptive)
-        list(simulation.run(7))
-        seconds = np.array(simulation.trajectory.step_seconds).reshape(-1, 10).sum(axis=1)
+    for adaptive in (None, Adaptive(joints=joints // 10)):
+        simulation = Simulation(model, state=state, gravity=(0.0, 0.0, 0.0), substeps=STEPS, adaptive=adaptive)
+        list(simulation.run(4))
+        seconds = np.array(simulation.trajectory.step_seconds).reshape(-1, STEPS).sum(axis=1)
         metrics["frame_ms" if adaptive else "exact_frame_ms"] = 1e3 * float(np.median(seconds))
     return metrics
 
 
+def mujoco_case() -> dict:
+    """The same crowd there, all of it; joint velocities are drawn anew, as there are others."""
+    import mujoco
+
+    from .mujoco_bodies import add_bodies
+
+    linkage = crowd(PEOPLE)
+    spec = mujoco.MjSpec()
+    spec.compiler.degree = False
+    spec.option.timestep, spec.option.gravity = FRAME_TIME / STEPS, np.zeros(3)
+    add_bodies(spec, linkage, 0.0, {"friction": [0.6, 0.0, 0.0], "condim": 3})
+    for one, other in Simulation(compile_model(linkage)).passing:
+        spec.add_exclude(bodyname1=one, bodyname2=other)
+    data = mujoco.MjData(model := spec.compile())
+    data.qvel[:] = 0.5 * np.random.default_rng(0).standard_normal(model.nv)
+    seconds = []
+    for _ in range(4):
+        begin = time.perf_counter()
+        mujoco.mj_step(model, data, nstep=STEPS)
+        seconds.append(time.perf_counter() - begin)
+    return {"mujoco_frame_ms": 1e3 * float(np.median(seconds)), "mujoco_freedoms": int(model.nv)}
+
+
+CHECKS = {"size": size_case, "crowd": crowd_case, "mujoco": mujoco_case}
+
+
 def main(name: str, scale: str = "1") -> None:
     with np.errstate(over="ignore", invalid="ignore"):
-        metrics = {"size": size_case, "crowd": crowd_case}.get(name, lambda: measure(name, float(scale)))()
+        metrics = CHECKS.get(name, lambda: measure(name, float(scale)))()
     print(json.dumps({"metrics": metrics}))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from core import Box, Linkage, Mesh, Simulation, State, compile_model
 from core.mechanisms import humanoid
-from core.spatial import matrix_quaternion, quaternion_matrix
+from core.spatial import quaternion_matrix
 
 FRAMES, RATE = 250, 24
 HEIGHT, DAMPING = 1.75, 1.0
@@ -146,8 +146,10 @@ def ours() -> dict:
 
 
 def mujoco() -> dict:
-    """The same people and scenery there, but each spherical joint is three hinges, twist last."""
+    """The same people and scenery there."""
     import mujoco
+
+    from .mujoco_bodies import add_bodies
 
     linkage = people()
     spec = mujoco.MjSpec()
@@ -161,21 +163,7 @@ def mujoco() -> dict:
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname="hills", pos=[0, 0, z.min()], **surface)
     for box in stairs():
         spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, pos=box.center, size=box.half, **surface)
-    bodies = {linkage.world: spec.worldbody}
-    for link in linkage.links():
-        body = bodies[link.parent].add_body(name=link.name, pos=link.position, quat=matrix_quaternion(link.rotation))
-        body.mass, body.ipos, body.explicitinertial = link.mass, link.center_of_mass, True
-        body.inertia = np.diag(link.inertia)
-        if link.joint.kind == "free":
-            body.add_freejoint()
-        for axis in {"free": (), "hinge": (0,), "spherical": (0, 2, 1)}[link.joint.kind]:
-            hinge = body.add_joint(type=mujoco.mjtJoint.mjJNT_HINGE, axis=np.eye(3)[axis], limited=True)
-            hinge.range = [np.atleast_1d(side)[axis] for side in (link.joint.lower, link.joint.upper)]
-            hinge.damping = [DAMPING, 0, 0]
-        capsule = link.shapes[0]
-        ends = [*capsule.start, *capsule.end]
-        body.add_geom(type=mujoco.mjtGeom.mjGEOM_CAPSULE, size=[capsule.radius, 0, 0], fromto=ends, mass=0, **surface)
-        bodies[link] = body
+    add_bodies(spec, linkage, DAMPING, surface)
     for one, other in fall(linkage, []).passing:
         spec.add_exclude(bodyname1=one, bodyname2=other)
     model = spec.compile()

@@ -180,9 +180,7 @@ def test_a_rigid_chain_lands_as_one_body_would():
 def test_people_fall_alike_and_touch_the_same_ground():
     """A person on a threshold small enough lands and lies as the exact one does, and nothing sinks in."""
     model = compile_model(humanoid(damping=2.0))
-    exact, adaptive = (
-        run(model, 30, scenery=[Plane()], adaptive=a) for a in (None, Adaptive(threshold=1e-5))
-    )
+    exact, adaptive = (run(model, 30, scenery=[Plane()], adaptive=a) for a in (None, Adaptive(threshold=1e-5)))
     assert adaptive.penetration.max() < 1e-4
     # later the exact person topples, from upright, by what rounding makes of it
     assert np.abs(exact.world - adaptive.world)[:12, :, :3, 3].max() < 2e-3
@@ -198,9 +196,8 @@ def test_people_fall_alike_and_touch_the_same_ground():
 )  # fmt: skip
 def test_settings_that_are_none_are_refused_in_a_line(settings):
     """A wrong number must not become a slow or a wrong simulation."""
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError, match=r"^[^\n]+(needs one of|; give)[^\n]+$"):
         Adaptive(**settings)
-    assert "\n" not in str(refused.value)
 
 
 def test_budgets_and_weights_are_checked_against_the_model():
@@ -208,8 +205,8 @@ def test_budgets_and_weights_are_checked_against_the_model():
     model = compile_model(chain(5))
     with pytest.raises(ValueError, match="6 joints"):
         Simulation(model, adaptive=Adaptive(joints=6))
-    with pytest.raises(ValueError, match="link.3"):
-        weights = [np.eye(1)] * 3 + [-np.eye(1), np.eye(1)]
+    weights = [np.eye(1)] * 3 + [-np.eye(1), np.eye(1)]
+    with pytest.raises(ValueError, match=r"link\.3"):
         Simulation(model, adaptive=Adaptive(joints=2, weights=weights))
 
 
