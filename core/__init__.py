@@ -27,6 +27,7 @@ from .world import World
 
 __all__ = [
     "Adaptive", "Box", "Capsule", "Closure", "Cylinder", "Event", "Hull", "Joint", "Law", "Link", "Linkage",
-    "LinkageError", "Measure", "Mesh", "Model", "Motion", "Plane", "QuasiStatics", "Simulation", "SimulationError", "Smooth", "Sphere",
-    "State", "TaperedCapsule", "Trajectory", "World", "compile_model", "dormand_prince", "rk4", "step",
+    "LinkageError", "Measure", "Mesh", "Model", "Motion", "Plane", "QuasiStatics", "Simulation", "SimulationError",
+    "Smooth", "Sphere", "State", "TaperedCapsule", "Trajectory", "World", "compile_model", "dormand_prince", "rk4",
+    "step",
 ]  # fmt: skip
