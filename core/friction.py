@@ -15,6 +15,7 @@ Montaut and Le Lidec 2024, "From compliant to rigid contact simulation".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -192,8 +193,8 @@ class _Problem:
         # A pair's unit of impulse differs from its normal's, and friction with it.
         normal, pair = scale[self.owner], scale[self.split : self.split + len(friction)]
         self.friction = friction * normal / np.maximum(pair, np.maximum(1e-6 * normal, TINY))
-        self.floor = np.zeros(self.split)
-        self.floor[:equalities] = -np.inf
+        self.floor = np.full(len(self.u), -np.inf)
+        self.floor[equalities : self.split] = 0.0
 
     def _with(
         self, moments: Moments, G: np.ndarray, u: np.ndarray, friction: np.ndarray, scalars: int
@@ -226,16 +227,14 @@ class _Problem:
 
     def project(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """P(x) for x (..., rows), the share (..., pairs) of each pair it leaves, and their lengths."""
-        shape = *x.shape[:-1], 2, -1
-        p = np.empty_like(x)
-        np.maximum(x[..., : self.split], self.floor, out=p[..., : self.split])
-        pairs = x[..., self.split :].reshape(shape)
-        length = np.sqrt(pairs[..., 0, :] ** 2 + pairs[..., 1, :] ** 2)
+        p = np.maximum(x, self.floor)
+        pairs = p[..., self.split :].reshape(*x.shape[:-1], 2, -1)
+        length = np.hypot(pairs[..., 0, :], pairs[..., 1, :])
         np.maximum(length, TINY, out=length)
         share = self.friction * p[..., self.bounds]
         share /= length
         np.minimum(share, 1.0, out=share)
-        np.multiply(pairs, share[..., None, :], out=p[..., self.split :].reshape(shape))
+        pairs *= share[..., None, :]
         return p, share, length
 
     def gap(self, z: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -307,55 +306,45 @@ class _Problem:
         the identity where a contact sticks, the share times the projector across the slip where it slides.
         """
         F, x, share, length = gap
-        split, pairs = self.split, len(share)
-        bare = x[:split] > self.floor
-        place = bare.cumsum()
-        bare = bare.nonzero()[0]
-        grip = (share > 0.0).nonzero()[0]
-        free = np.concatenate((bare, split + grip, split + pairs + grip))
+        bare, grips = x[: self.split] > self.floor[: self.split], share > 0.0
+        free = np.concatenate((bare, grips, grips)).nonzero()[0]
+        grip = grips.nonzero()[0]
         size, count = len(free), len(grip)
         if size == 0:
             return -F
         split = size - 2 * count
 
-        owner = self.owner[grip]
-        share = share[grip]
-        slip = (x[self.split :].reshape(2, -1) / length)[:, grip]
+        owner, share = self.owner.take(grip), share.take(grip)
+        slip = (x[self.split :].reshape(2, -1) / length).take(grip, axis=1)
         slides = share < 1.0
-        across = share * slides
+        across = share * slides * slip
+        cross = across[0] * slip[1]
+        pull = self.friction.take(grip) * slides * slip
         keep = np.ones(size)
-        keep[split:] = (share - across * slip * slip).reshape(-1)
-        cross = -across * slip[0] * slip[1]
-        pull = slip * (self.friction[grip] * slides)
+        keep[split:] = (share - across * slip).reshape(-1)
 
         dz = -F
+        rhs = dz.take(free)
         dz[free] = 0.0
-        rhs = -F[free]
-        rhs[split:] += (pull * w[owner]).reshape(-1)
+        rhs[split:] += (pull * w.take(owner)).reshape(-1)
         if dz.any():
             change = (self.G @ dz)[free]
             rhs -= keep * change
-            rhs[split:] -= (cross * change[split:].reshape(2, count)[::-1]).reshape(-1)
+            rhs[split:] += (cross * change[split:].reshape(2, count)[::-1]).reshape(-1)
+        # the projector times G, less one and with damping on its diagonal, and one
         G = self.G.take(free, axis=0).take(free, axis=1)
-        J = G * keep[:, None]
+        G.reshape(-1)[:: size + 1] += damping - 1.0
+        J = keep[:, None] * G
         tangents = J[split:].reshape(2, count, size)
-        tangents += cross[:, None] * G[split:].reshape(2, count, size)[::-1]
-        flat, step = J.reshape(-1), size + 1
-        flat[::step] += 1.0 + (damping - 1.0) * keep
-        cross *= damping - 1.0
-        # Diagonals of the blocks (first row of a pair, second) and (second, first).
-        first, second, reach = split * step, (split + count) * step, count * step
-        flat[first + count :][:reach:step] += cross
-        flat[second - count :][:reach:step] += cross
-        # Each pair's rows at the column of the normal that bounds it.
-        bound = (split + np.arange(count)) * size + (place[owner] - 1)
-        flat[bound] -= pull[0]
-        flat[bound + count * size] -= pull[1]
+        tangents -= cross[:, None] * G[split:].reshape(2, count, size)[::-1]
+        J.reshape(-1)[:: size + 1] += 1.0
+        # each pair's rows at the column of the normal that bounds it
+        tangents[:, np.arange(count), free.searchsorted(owner)] -= pull
         try:
             dz[free] = np.linalg.solve(J, rhs[:, None])[:, 0]
         except np.linalg.LinAlgError:
             return None
-        return dz if np.isfinite(dz @ dz) else None
+        return dz if isfinite(dz @ dz) else None
 
     def admm(
         self, z: np.ndarray, multiplier: np.ndarray | None, penalty: float, iterations: int
