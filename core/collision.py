@@ -287,8 +287,9 @@ class Collider:
         else -1, and how far apart they may be."""
         g = self.geometry
         low, high = g.bounds(placed, moving=True)
-        # low of a to high of b and low of b to high of a at once
-        one, other = np.concatenate((low.T, -high.T)), np.concatenate((high.T, -low.T))
+        # from high of b to low of a and from high of a to low of b at once
+        below = -high
+        one, other = np.concatenate((low.T, below.T)), np.concatenate((below.T, low.T))
         a, b = self._pairs if self._pairs is not None else self._sweep(low, high, margin, travel)
         low, high = low - reach[:, None], high + reach[:, None]
         if still is not None:
@@ -299,10 +300,10 @@ class Collider:
             # what goes the same way comes no nearer
             apart = travel.take(a, axis=0) - travel.take(b, axis=0)
             far += np.sqrt((apart * apart).sum(axis=1))
-        met = ((one.take(a, axis=1) - other.take(b, axis=1)).max(axis=0) <= far).nonzero()[0]
+        met = (np.maximum.reduce(one.take(a, axis=1) + other.take(b, axis=1)) <= far).nonzero()[0]
         if self._pairs is None:
             met = met[self._meet(a[met], b[met])]
-        a, b, far = a[met], b[met], far[met]
+        a, b, far = a.take(met), b.take(met), far.take(met)
         part = np.full(len(a), -1)
         if self._tree is not None:
             if still is None:

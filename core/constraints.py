@@ -68,29 +68,28 @@ class Rows:
         if not len(self.key):
             return np.zeros(0)
         if keyed is None and not len(model.assembly.joint_cluster):
-            return np.append(v, 0.0).take(model.columns.velocity) @ self.columns
+            return model.columns.slotted(v) @ self.columns
         links = motions(model, kin, v, keyed).links
         result = np.zeros(len(self.key))
         result[: len(self.limits)] = self.limits.rate(v)
         cluster = np.append(model.assembly.cluster_of, -1)
         for side in self.sides:
-            rows = side.at[:, None] + np.arange(side.wrenches.shape[1])
             twist = links[side.link]
             same = (cluster[side.link] == cluster[side.against]).nonzero()[0]
             twist[same] -= links[side.against[same]]
-            result[rows] += (side.wrenches @ twist[:, :, None])[:, :, 0]
+            result[side.at] += (side.wrenches @ twist[:, :, None]).reshape(-1)
         return result
 
 
 @dataclass(frozen=True)
 class Side:
-    """Impulses on links: `wrenches` (k, w, 6) on `link` (k,) slots, about their clusters' origins, for w rows each, of
-    which those `at` (k,) are the first; the opposite on `against` (k,) where that is of the same cluster."""
+    """Impulses on links: `wrenches` (k, w, 6) on `link` (k,) slots, about their clusters' origins, for w rows each,
+    those `at` (k w,); the opposite on `against` (k,) where that is of the same cluster."""
 
     link: np.ndarray
     against: np.ndarray
     wrenches: np.ndarray
-    at: np.ndarray
+    at: slice | np.ndarray
 
 
 def gather(
@@ -107,10 +106,10 @@ def gather(
     near = every.gap < NEAR - 2.0 * h * np.minimum(every.rate(v), 0.0)
     contacts, asleep = _contacts(world, kin, moving, h, asleep, knocked)
     if asleep.any():
-        near &= asleep[np.append(model.columns.link, model.assembly.links)[_slots(model)[every.freedoms[:, 0]]]] == 0
+        near &= asleep[model.columns.link[model.columns.slot_of[every.freedoms[:, 0]]]] == 0
     limits = every.select(near)
     m, k = len(limits), len(contacts)
-    rolling, torsion = np.flatnonzero(contacts.rolling > 0.0), np.flatnonzero(contacts.torsion > 0.0)
+    rolling, torsion = contacts.rolling.nonzero()[0], contacts.torsion.nonzero()[0]
     moments = Moments(contacts.rolling[rolling], rolling, contacts.torsion[torsion], torsion)
     slots = len(model.columns.link)
     if not m + k:
@@ -119,7 +118,7 @@ def gather(
     columns = np.zeros((slots + 1, m + 3 * k + 2 * len(rolling) + len(torsion)))
     if m:
         # what a limit does not need of its three freedoms lands in a row of its own
-        columns[_slots(model).take(limits.freedoms), np.arange(m)[:, None]] = limits.weights
+        columns[model.columns.slot_or_none.take(limits.freedoms), np.arange(m)[:, None]] = limits.weights
     columns = columns[:-1]
     sides: list[Side] = []
     gap, bend, key = limits.gap, world.limits.bend(limits, q, v, h), limits.key
@@ -153,11 +152,6 @@ def _islands(world: World, limits: LimitRows, contacts: Contacts, asleep: np.nda
     return islands(sides.T)
 
 
-def _slots(model: Model) -> np.ndarray:
-    """The freedom slots (nv + 1,) of joint velocities, the last one for none."""
-    return np.append(model.columns.slot_of, len(model.columns.link))
-
-
 def _contacts(
     world: World, kin: Kinematics, moving: Motions, h: float, asleep: np.ndarray, knocked: np.ndarray | float
 ) -> tuple[Contacts, np.ndarray]:
@@ -184,7 +178,7 @@ def _contacts(
 
 def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts) -> np.ndarray:
     """How the gaps' rates change (k,) by the links' turning alone: a swung foot comes down on a curve."""
-    between = np.flatnonzero(contacts.other != model.assembly.links)
+    between = (contacts.other != model.assembly.links).nonzero()[0]
     link, place = contacts.link, contacts.center
     if len(between):
         link = np.concatenate((link, contacts.other[between]))
@@ -199,29 +193,37 @@ def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarra
 
 def _sides(model: Model, kin: Kinematics, contacts: Contacts, moments: Moments, first: int) -> list[Side]:
     """The impulses of the contacts' rows, which begin at row `first`, on the links and on what these touch."""
-    frames, every = tangents(contacts.normal), np.arange(len(contacts))
-    rolls, spins = moments.rolling_owner, moments.torsion_owner
-    rolling = first + 3 * len(contacts)
-    spinning = rolling + 2 * len(rolls)
+    frames, k = tangents(contacts.normal), len(contacts)
+    moment = first + 3 * k
+    kinds = (
+        (moments.rolling_owner, slice(1, 3), moment),
+        (moments.torsion_owner, slice(0, 1), moment + 2 * len(moments.rolling_owner)),
+    )
 
-    def acting(sign: float, link: np.ndarray, against: np.ndarray, which: np.ndarray) -> list[Side]:
-        arm, axes = contacts.point[which] - kin.origins[link[which]], frames[which]
-        wrenches = sign * np.concatenate((cross(arm[:, None, :], axes), axes), axis=-1)
-        sides = [Side(link[which], against[which], wrenches, first + 3 * which)]
-        for owner, part, start in ((rolls, slice(1, 3), rolling), (spins, slice(0, 1), spinning)):
-            mine = np.flatnonzero(np.isin(owner, which)) if len(owner) else owner
-            if len(mine):
-                axes, own = sign * frames[owner[mine], part], owner[mine]
-                sides.append(Side(link[own], against[own], _moments(axes), start + axes.shape[1] * mine))
+    def acting(frames: np.ndarray, link: np.ndarray, against: np.ndarray, which: slice | np.ndarray) -> list[Side]:
+        arm, axes = contacts.point[which] - kin.origins.take(link[which], axis=0), frames[which]
+        wrenches = np.concatenate((cross(arm[:, None, :], axes), axes), axis=-1)
+        rows = slice(first, moment) if which is every else _rows(first, which, 3)
+        sides = [Side(link[which], against[which], wrenches, rows)]
+        for owner, part, start in kinds:
+            if len(owner):
+                mine = np.isin(owner, np.arange(k)[which]).nonzero()[0]
+                axes, own = frames[owner[mine], part], owner[mine]
+                sides.append(Side(link[own], against[own], _moments(axes), _rows(start, mine, axes.shape[1])))
         return sides
 
-    link, other = contacts.link, contacts.other
+    link, other, every = contacts.link, contacts.other, slice(None)
     if model.assembly.whole:
-        return acting(1.0, link, other, every)
+        return acting(frames, link, other, every)
     cluster = np.append(model.assembly.cluster_of, -1)
-    apart = np.flatnonzero((cluster[link] != cluster[other]) & (other != model.assembly.links))
-    sides = acting(1.0, link, other, every)
-    return sides + acting(-1.0, other, np.full(len(other), -1), apart) if len(apart) else sides
+    apart = ((cluster[link] != cluster[other]) & (other != model.assembly.links)).nonzero()[0]
+    sides = acting(frames, link, other, every)
+    return sides + acting(-frames, other, np.full(len(other), -1), apart) if len(apart) else sides
+
+
+def _rows(first: int, which: np.ndarray, width: int) -> np.ndarray:
+    """The rows of some units that have `width` of them each."""
+    return (first + width * which[:, None] + np.arange(width)).reshape(-1)
 
 
 def _moments(axes: np.ndarray) -> np.ndarray:
@@ -242,6 +244,8 @@ def recall(rows: Rows, keys: np.ndarray, impulses: np.ndarray) -> np.ndarray:
     """The `impulses` (old rows,) of rows `keys` (old rows,) where they are among `rows`, else zero (rows,)."""
     if not len(keys):
         return np.zeros(len(rows.key))
+    if len(keys) == len(rows.key) and (keys == rows.key).all():
+        return impulses
     order = keys.argsort()
     known = keys[order]
     place = np.minimum(known.searchsorted(rows.key), len(known) - 1)

@@ -193,8 +193,8 @@ class _Problem:
         # A pair's unit of impulse differs from its normal's, and friction with it.
         normal, pair = scale[self.owner], scale[self.split : self.split + len(friction)]
         self.friction = friction * normal / np.maximum(pair, np.maximum(1e-6 * normal, TINY))
-        self.floor = np.full(len(self.u), -np.inf)
-        self.floor[equalities : self.split] = 0.0
+        self.floor = np.zeros(len(self.u))
+        self.floor[:equalities] = self.floor[self.split :] = -np.inf
 
     def _with(
         self, moments: Moments, G: np.ndarray, u: np.ndarray, friction: np.ndarray, scalars: int

@@ -131,8 +131,7 @@ class Geometry:
         rounds = slice(0, self.moving_rounds) if moving else slice(self.moving_rounds, None)
         framed = slice(0, self.moving_framed) if moving else slice(self.moving_framed, None)
         ends, radii = placed.ends[rounds], self.radii[rounds, :, None]
-        low = np.minimum(ends[:, 0] - radii[:, 0], ends[:, 1] - radii[:, 1])
-        high = np.maximum(ends[:, 0] + radii[:, 0], ends[:, 1] + radii[:, 1])
+        low, high = np.minimum.reduce(ends - radii, axis=1), np.maximum.reduce(ends + radii, axis=1)
         if not len(self.half[framed]):
             return low, high
         rotation = placed.rotation[framed]

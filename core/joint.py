@@ -95,7 +95,7 @@ class Coordinates:
         if len(self.turning):
             turned = quaternion_multiply(q[self.quaternion_q], exponential(h * v[self.quaternion_v]))
             # one Newton step toward unit length removes what rounding adds
-            result[self.quaternion_q] = turned * (1.5 - 0.5 * (turned * turned).sum(-1, keepdims=True))
+            result[self.quaternion_q] = turned * (1.5 - 0.5 * np.add.reduce(turned * turned, axis=-1, keepdims=True))
         return result
 
     def difference(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
@@ -123,10 +123,11 @@ class Coordinates:
         shape = (*q.shape[:-1], len(self.kinds))
         turn = np.zeros((*shape, 4))
         turn[..., 0] = 1.0
-        turn[..., self.turning, :] = q[..., self.quaternion_q]
-        half = 0.5 * q[..., self.hinge_q]
-        turn[..., self.hinges, 0] = np.cos(half)
-        turn[..., self.hinges, 1] = np.sin(half)
+        turn[..., self.turning, :] = q.take(self.quaternion_q, axis=-1)
+        if len(self.hinges):
+            half = 0.5 * q.take(self.hinge_q, axis=-1)
+            turn[..., self.hinges, 0] = np.cos(half)
+            turn[..., self.hinges, 1] = np.sin(half)
         if len(self.universals):
             half = 0.5 * q[..., self.universal_q]
             (cx, cz), (sx, sz) = np.moveaxis(np.cos(half), -1, 0), np.moveaxis(np.sin(half), -1, 0)
@@ -134,8 +135,10 @@ class Coordinates:
         result = np.zeros((*shape, 4, 4))
         result[..., :3, :3] = quaternion_matrix(turn)
         result[..., 3, 3] = 1.0
-        result[..., self.slides, 0, 3] = q[..., self.slide_q]
-        result[..., :3, 3][..., self.free, :] = q[..., self.free_position_q]
+        if len(self.slides):
+            result[..., self.slides, 0, 3] = q[..., self.slide_q]
+        if len(self.free):
+            result[..., :3, 3][..., self.free, :] = q[..., self.free_position_q]
         return result
 
     def from_transforms(self, poses: np.ndarray) -> np.ndarray:

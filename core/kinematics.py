@@ -14,6 +14,9 @@ import numpy as np
 from .model import Columns, Model
 from .spatial import cross, cross_force, cross_motion, skew
 
+_POSE, _TRANSFORM = np.eye(4), np.eye(6)
+"""The world's own."""
+
 
 @dataclass(frozen=True)
 class Kinematics:
@@ -58,10 +61,10 @@ def link_poses(model: Model, q: np.ndarray, given: np.ndarray | None = None) -> 
         transforms = np.where(model.keyed[:, None, None], given, transforms)
     joint = np.empty((a.links, 4, 4))
     if len(a.slot) != a.links:
-        joint[:] = np.eye(4)
+        joint[:] = _POSE
     joint[a.slot] = transforms
     poses = np.empty((a.links + 1, 4, 4))
-    poses[-1] = np.eye(4)
+    poses[-1] = _POSE
     np.matmul(model.slot_placement, joint, out=poses[:-1])
     for ancestor in model.link_jumps:
         poses[:-1] = poses.take(ancestor, axis=0) @ poses[:-1]
@@ -84,7 +87,7 @@ def kinematics(model: Model, q: np.ndarray, given: np.ndarray | None = None) -> 
     offset = position - origins[:-1]
     moment = skew(offset) @ rotation
     transform = np.zeros((a.links + 1, 6, 6))
-    transform[-1] = np.eye(6)
+    transform[-1] = _TRANSFORM
     transform[:-1, :3, :3] = transform[:-1, 3:, 3:] = rotation
     force = transform[:-1].copy()
     transform[:-1, 3:, :3] = moment
@@ -99,13 +102,12 @@ def kinematics(model: Model, q: np.ndarray, given: np.ndarray | None = None) -> 
 def _rest_columns(c: Columns, transform: np.ndarray, joint: np.ndarray, columns: np.ndarray) -> None:
     """Fills in the columns that are fixed in a joint's rest frame."""
     direction = (transform[c.rest_link, :3, :3] @ joint[c.rest_link, c.rest_row, :3, None])[:, :, 0]
-    slides = c.rest_part == 3
-    columns[c.rest] = 0.0
-    columns[c.rest[slides], 3:] = direction[slides]
-    if slides.all():
+    columns[c.rest, :3] = 0.0
+    columns[c.rest, 3:] = direction
+    if c.slides:
         return
     # only joints that pass through the link's origin turn in their rest frame
-    turns = ~slides
+    turns = c.rest_part != 3
     rotation, moment = transform[c.rest_link[turns], :3, :3], transform[c.rest_link[turns], 3:, :3]
     columns[c.rest[turns], :3] = direction[turns]
     columns[c.rest[turns], 3:] = (moment @ (rotation.swapaxes(-1, -2) @ direction[turns, :, None]))[:, :, 0]
@@ -127,7 +129,7 @@ def motions(model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | No
     `keyed` (n, 6): twists of keyed links against their parents, in their own frames.
     """
     a = model.assembly
-    rates = kin.columns * np.append(v, 0.0).take(model.columns.velocity)[:, None]
+    rates = kin.columns * model.columns.slotted(v)[:, None]
     links = np.zeros((a.links + 1, 6))
     given = None
     if keyed is not None:
@@ -213,23 +215,24 @@ def push(
     link: np.ndarray,
     wrenches: np.ndarray,
     columns: np.ndarray,
-    at: np.ndarray | None = None,
+    at: slice | np.ndarray | None = None,
     against: np.ndarray | None = None,
 ) -> None:
     """Adds `wrenches` (k, w, 6) on `link` (k,), about the links' clusters' origins, as forces on the freedom slots to
-    w `columns` (slots, any) each, of which those `at` (k,) are the first, or one after another. What acts on the world
-    moves nothing. The opposite acts on `against` (k,) where that is of the same cluster."""
-    every = np.arange(wrenches.shape[1])
-    at = len(every) * np.arange(len(link)) if at is None else at
+    w of the `columns` (slots, any) each, those `at` (k w,), or else the first. What acts on the world moves nothing.
+    The opposite acts on `against` (k,) where that is of the same cluster."""
+    width = wrenches.shape[1]
+    at = slice(0, len(link) * width) if at is None else at
     if model.assembly.whole:
         (leaves,) = model.assembly.leaves
         moves = leaves.moves_or_world.take(link, axis=0)
         if against is not None:
             moves -= leaves.moves_or_world.take(against, axis=0)
         slots = len(kin.columns)
-        pushes = (wrenches.reshape(-1, 6) @ kin.columns.T).reshape(len(link), len(every), slots) * moves[:, None]
-        columns[:, (at[:, None] + every).reshape(-1)] += pushes.reshape(-1, slots).T
+        pushes = (wrenches.reshape(-1, 6) @ kin.columns.T).reshape(len(link), width, slots) * moves[:, None]
+        columns[:, at] += pushes.reshape(-1, slots).T
         return
+    at = np.arange(columns.shape[1])[at].reshape(-1, width)
     for leaves in model.assembly.leaves:
         place = link - leaves.first_link
         inside = np.flatnonzero((place >= 0) & (place < leaves.count * leaves.links))
@@ -244,4 +247,4 @@ def push(
         subspace = leaves.freedom_view(kin.columns)[cluster]
         pushes = (subspace @ wrenches[inside].swapaxes(-1, -2)) * moves[:, :, None]
         slots = leaves.first_freedom + leaves.freedoms * cluster[:, None] + np.arange(leaves.freedoms)
-        columns[slots[:, :, None], (at[inside, None] + every)[:, None, :]] += pushes
+        columns[slots[:, :, None], at[inside, None, :]] += pushes

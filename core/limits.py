@@ -37,18 +37,22 @@ class LimitRows:
 
     def rate(self, v: np.ndarray) -> np.ndarray:
         """The gaps' rates (m,) at joint velocities `v` (nv,)."""
-        return (self.weights * np.append(v, 0.0).take(self.freedoms)).sum(-1)
+        # none is clipped to the last velocity, and its weight is zero
+        return np.add.reduce(self.weights * v.take(self.freedoms, mode="clip"), axis=-1)
 
     def fast(self, v: np.ndarray, h: float) -> bool:
         """Whether a ball joint at one of these limits turns so far in `h` seconds that the limit's curvature shows."""
-        if not len(self):
+        if not len(self) or np.abs(v).max() * h <= FAST:
             return False
         # plain joints use one freedom of their three and have straight limits
         freedoms = self.freedoms[self.freedoms[:, 1] < len(v)]
         return bool(np.abs(v.take(freedoms)).max(initial=0.0) * h > FAST)
 
     def select(self, near: np.ndarray) -> LimitRows:
-        return LimitRows(self.gap[near], self.freedoms[near], self.weights[near], self.key[near])
+        """Those that are `near` (m,)."""
+        near = near.nonzero()[0]
+        parts = self.gap, self.freedoms, self.weights, self.key
+        return LimitRows(*(part.take(near, axis=0) for part in parts))
 
 
 class Limits:

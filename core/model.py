@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -145,6 +146,22 @@ class Columns:
     rest_part: np.ndarray
     third: np.ndarray
     free: np.ndarray
+
+    @cached_property
+    def slides(self) -> bool:
+        """Whether all that is fixed in a rest frame is a translation."""
+        return bool((self.rest_part == 3).all())
+
+    @cached_property
+    def slot_or_none(self) -> np.ndarray:
+        """The freedom slots (nv + 1,) of joint velocities, and for none the one after the last."""
+        return np.append(self.slot_of, len(self.link))
+
+    def slotted(self, v: np.ndarray) -> np.ndarray:
+        """Joint velocities (nv,) in their freedom slots (slots,), with zeros in the others."""
+        result = np.zeros(len(self.link))
+        result[self.slot_of] = v
+        return result
 
 
 # Per kind of joint: the columns of its freedoms as (axis of the spatial vector, carried by the parent).

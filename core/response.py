@@ -31,12 +31,12 @@ def resolve(
     m, k = len(rows.limits), len(rows.contacts)
     if not m + k:
         return np.zeros(0), np.zeros(0), 0
-    normal = np.concatenate((np.arange(m), np.arange(len(rows.key))[rows.normals]))
     exact, enough = (EXACT, ENOUGH) if k else (FRICTIONLESS, FRICTIONLESS)
 
     def keep(bound: np.ndarray, guess: np.ndarray, given: np.ndarray | None = None) -> tuple[np.ndarray, Outcome]:
         u = velocity.copy() if given is None else velocity + delassus @ given
-        u[normal] -= bound
+        u[:m] -= bound[:m]
+        u[rows.normals] -= bound[m:]
         return solve_islands(
             delassus, u, rows.contacts.friction, rows.island, limits=m, moments=rows.moments, warm=guess,
             tolerance=exact, sufficient=enough,

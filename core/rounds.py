@@ -15,6 +15,11 @@ __all__ = ["round_box", "round_cylinder", "round_round"]
 # part than there: if they are alike all along it, rounding errors would place the nearest point anywhere.
 CLEARLY = 1e-6
 
+_EDGES = np.array([[-1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0], [1.0, 0.0, -1.0, 0.0]])
+"""The axis of A, that of B backwards, and what leads from the start of B to that of A, of the four ends."""
+_PLACES = np.array([[0.0, np.nan, 1.0], [1.0, np.nan, 1.0], [np.nan, 0.0, 1.0], [np.nan, 1.0, 1.0], [np.nan, np.nan, 1.0]])
+"""Places (s, t, 1) where the distance may be least, as far as they are known beforehand."""
+
 
 def round_round(
     ends_a: np.ndarray, radii_a: np.ndarray, ends_b: np.ndarray, radii_b: np.ndarray, reach: np.ndarray
@@ -31,24 +36,20 @@ def round_round(
         ends_a, radii_a, taper_a = unswallowed(ends_a, radii_a, taper_a)
         ends_b, radii_b, taper_b = unswallowed(ends_b, radii_b, taper_b)
     # From a place of B to one of A leads (s, t, 1) @ edges, with s and t from 0 to 1 along the axes of A and B.
-    edges = np.empty((count, 3, 3))
-    np.subtract(ends_a[:, 1], ends_a[:, 0], out=edges[:, 0])
-    np.subtract(ends_b[:, 0], ends_b[:, 1], out=edges[:, 1])
-    np.subtract(ends_a[:, 0], ends_b[:, 0], out=edges[:, 2])
+    edges = _EDGES @ np.concatenate((ends_a, ends_b), axis=1)
     gram = edges @ edges.transpose(0, 2, 1)
     square = np.maximum(gram.reshape(count, 9)[:, 0:5:4], 1e-24)  # (p, 2) of the lengths of A and B
     across, origin = gram[:, 0, 1, None], gram[:, 2, :2]
-    area = np.multiply.reduce(square, axis=1, keepdims=True)
+    area = square[:, :1] * square[:, 1:]
     sine = area - across * across
     determinant = np.maximum(sine, 1e-14 * area)
 
     # The distance is convex, so its least is at a start or an end of A or B (0 to 3), or where both slopes vanish (4).
-    parts = np.ones((count, 5, 3))
-    parts[:, 0, 0] = parts[:, 2, 1] = 0.0
-    along = -origin / square
-    parts[:, 0, 1], parts[:, 2, 0] = along[:, 1], along[:, 0]
-    along -= across / square
-    parts[:, 1, 1], parts[:, 3, 0] = along[:, 1], along[:, 0]
+    parts = np.empty((count, 5, 3))
+    parts[:] = _PLACES
+    at_starts, at_ends = (parts.reshape(count, 15)[:, i : i - 6 : -5] for i in (6, 9))  # s of 2 and t of 0, of 3 and 1
+    np.negative(origin / square, out=at_starts)
+    np.subtract(at_starts, across / square, out=at_ends)
     parts[:, 4, :2] = (across * origin[:, ::-1] - square[:, ::-1] * origin) / determinant
     if tapered:
         _lean(parts, edges, square, across, determinant, np.stack((taper_a, taper_b), axis=1))
@@ -59,7 +60,7 @@ def round_round(
     if tapered:
         gap -= parts[:, :, 0] * taper_a[:, None] + parts[:, :, 1] * taper_b[:, None]
 
-    near = gap.min(axis=1) < reach
+    near = np.minimum.reduce(gap, axis=1) < reach
     if not near.any():
         return no_touches()
     limit = PARALLEL * area[:, 0]

@@ -62,6 +62,7 @@ _ROTATION = _bilinear(4, 4, 9, {
 
 
 _IDENTITY = np.eye(6)
+TINY = 1e-300
 
 # Above this many multiplications BLAS starts threads, which costs tens of milliseconds when the other cores are busy.
 _SERIAL = 1 << 18
@@ -125,11 +126,11 @@ def matrix_quaternion(rotation: np.ndarray) -> np.ndarray:
 
 def exponential(vector: np.ndarray) -> np.ndarray:
     """Unit quaternions (..., 4) of rotation vectors (..., 3) [rad]: Rodrigues' formula (structure-varying paper,
-    eq. 25-29) in half angles, with its series near zero."""
-    half = 0.5 * np.sqrt((vector * vector).sum(-1, keepdims=True))
-    small = half < 1e-4
-    ratio = np.where(small, 0.5 - half * half / 12.0, 0.5 * np.sin(half) / np.where(small, 1.0, half))
-    return np.concatenate((np.cos(half), ratio * vector), axis=-1)
+    eq. 25-29) in half angles."""
+    half = 0.5 * np.sqrt(np.add.reduce(vector * vector, axis=-1, keepdims=True))
+    # the least number and its sine are the same, and their ratio is one
+    np.maximum(half, TINY, out=half)
+    return np.concatenate((np.cos(half), np.sin(half) / (2.0 * half) * vector), axis=-1)
 
 
 def logarithm(q: np.ndarray) -> np.ndarray:

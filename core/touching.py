@@ -64,11 +64,11 @@ class Touching:
         """The touches of all pairs, kind by kind, and the pairs of shapes of each kind."""
         g = self.geometry
         both = g.kind[a] * 8 + g.kind[b]
-        for kinds in np.flatnonzero(np.bincount(both)).tolist():
-            pairs = np.flatnonzero(both == kinds)
+        for kinds in np.bincount(both).nonzero()[0].tolist():
+            pairs = (both == kinds).nonzero()[0]
             first, second = divmod(kinds, 8)
             p, q, far = a.take(pairs), b.take(pairs), reach.take(pairs)
-            r, s = g.row[p], g.row[q]
+            r, s = g.row.take(p), g.row.take(q)
             if second == MESH:
                 yield self._touch_triangles(placed, *self._with_near_triangles(placed, p, q, part[pairs], far))
             elif second == ROUND:
