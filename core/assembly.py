@@ -57,6 +57,11 @@ class Leaves:
     floats: np.ndarray
 
     @cached_property
+    def carriers(self) -> np.ndarray:
+        """The link of each freedom (count, freedoms) among those of all clusters."""
+        return self.carrier + self.links * np.arange(self.count)[:, None]
+
+    @cached_property
     def moves_or_world(self) -> np.ndarray:
         """The first cluster's `moves`, and the world's, which nothing moves (links + 1, freedoms)."""
         return np.concatenate((self.moves[0], np.zeros((1, self.freedoms))))

@@ -56,11 +56,11 @@ def respond(
     z = np.zeros(len(forces))
     z[model.columns.slot_of] = resistance
     if a.nodes == 0:
-        result = np.empty_like(forces)
+        answers = []
         for leaves in a.levels[0].leaves:
             h = _joint_inertia(leaves, leaves.link_view(kin.inertia), leaves.freedom_view(kin.columns), z)
-            leaves.freedom_view(result)[...] = np.linalg.solve(h, leaves.freedom_view(forces))
-        return result
+            answers.append(np.linalg.solve(h, leaves.freedom_view(forces)).reshape(-1, forces.shape[1]))
+        return answers[0] if len(answers) == 1 else np.concatenate(answers)
     return _Tree(model, kin, z, forces, acceleration, across).solve()
 
 
@@ -68,8 +68,7 @@ def _joint_inertia(leaves: Leaves, inertia: np.ndarray, columns: np.ndarray, z: 
     """The joint-space inertia (count, freedoms, freedoms) of leaves: composite bodies, then one product and a mask."""
     count, m, f = leaves.count, leaves.links, leaves.freedoms
     composite = (leaves.descends @ inertia.reshape(count, m, 36)).reshape(count * m, 6, 6)
-    carrier = leaves.carrier + m * np.arange(count)[:, None]
-    momentum = (composite.take(carrier, axis=0) @ columns[..., None])[..., 0]
+    momentum = (composite.take(leaves.carriers, axis=0) @ columns[..., None])[..., 0]
     half = (momentum @ columns.swapaxes(-1, -2)) * leaves.upper
     h = half + half.swapaxes(-1, -2)
     h += leaves.padding

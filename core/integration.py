@@ -174,7 +174,8 @@ def _advance(
     natural[c.slot_of] += force
     asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
     rows, asleep = gather(world, kin, moving, links, q, expected, ahead or h, asleep, knocked)
-    natural[asleep[c.link] > 0] = 0.0
+    if asleep.any():
+        natural[asleep[c.link] > 0] = 0.0
     closing = loop_rows(model, kin, world.loops) if len(world.loops) else None
     forces = np.concatenate((natural[:, None], rows.columns, *((closing.columns,) if closing else ())), axis=1)
     loads = np.zeros((0, 6)) if memory is None else memory.loads
@@ -199,7 +200,7 @@ def _advance(
         impulses, parting, iterations = resolve(world, rows, delassus, velocity, impulses, h)
         v = free + moves @ impulses
         # overlaps part by moving, and what moves so is not faster for it
-        after = model.coordinates.integrate(q, v + 2.0 * (moves @ parting), 0.5 * h)
+        after = model.coordinates.integrate(q, v + 2.0 * (moves @ parting) if parting.any() else v, 0.5 * h)
         beyond = _beyond(world, rows, after, v, h)
         violation = max(0.0, -beyond.gap.min()) if beyond else 0.0
         if violation < STRAY or attempt == CORRECTIONS or not len(rows.limits):

@@ -93,7 +93,7 @@ class Coordinates:
         result = q.copy()
         result[self.plain_q] += h * v[self.plain_v]
         if len(self.turning):
-            turned = quaternion_multiply(q[self.quaternion_q], exponential(h * v[self.quaternion_v]))
+            turned = quaternion_multiply(q.take(self.quaternion_q), exponential(h * v.take(self.quaternion_v)))
             # one Newton step toward unit length removes what rounding adds
             result[self.quaternion_q] = turned * (1.5 - 0.5 * np.add.reduce(turned * turned, axis=-1, keepdims=True))
         return result

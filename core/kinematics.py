@@ -138,10 +138,9 @@ def motions(model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | No
         between = given[a.cluster_root[a.joint_cluster]]
         given[a.cluster_root[a.joint_cluster]] = 0.0
     for leaves in a.leaves:
-        twist = leaves.moves @ leaves.freedom_view(rates)
+        twist = np.matmul(leaves.moves, leaves.freedom_view(rates), out=leaves.link_view(links))
         if given is not None:
             twist += leaves.descends.swapaxes(-1, -2) @ leaves.link_view(given)
-        leaves.link_view(links)[...] = twist
     if not len(a.joint_cluster):
         return Motions(links, links.take(a.parent, axis=0), rates)
     # twists of clusters' bases add up along the tree when taken about one point of it
@@ -180,13 +179,14 @@ def bias(
     a, c = model.assembly, model.columns
     links = moving.links[:-1]
     # Columns turn with the link, whose own joint velocity is links - above: links × (links - above) = above × links.
-    # Those fixed in the rest frame turn with the parent.
-    turning = cross_motion(moving.above, links)
+    # Those fixed in the rest frame turn with the parent: of own = moved + rest, links × moved + above × rest is
+    # (above + rest) × own.
     if len(c.rest):
-        rest = np.zeros((a.links + 1, 6))
-        np.add.at(rest, c.rest_link, moving.rates[c.rest])
-        rest = rest[:-1]
-        turning -= cross_motion(links - moving.above - rest, rest)
+        base = moving.above.copy()
+        np.add.at(base, c.rest_link, moving.rates.take(c.rest, axis=0))
+        turning = cross_motion(base, links - moving.above)
+    else:
+        turning = cross_motion(moving.above, links)
     if keyed_change is not None:
         turning[a.slot] += (kin.transform[a.slot] @ keyed_change[:, :, None])[:, :, 0]
     roots = a.cluster_root[a.joint_cluster]
@@ -205,7 +205,7 @@ def bias(
     for leaves in a.leaves:
         total = leaves.moves.swapaxes(-1, -2) @ leaves.link_view(force)
         total *= leaves.freedom_view(kin.columns)
-        np.negative(total.sum(-1), out=leaves.freedom_view(result))
+        np.negative(np.add.reduce(total, axis=-1), out=leaves.freedom_view(result))
     return result, acceleration, across
 
 

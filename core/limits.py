@@ -67,7 +67,7 @@ class Limits:
         self.plain_lower, self.plain_upper = model.lower[plain_v], model.upper[plain_v]
         ball = np.flatnonzero((c.kinds[c.turning] == "spherical") & bounded[c.quaternion_v].any(-1))
         # read as complex numbers w + iy, the twist about y, and x + iz, the swing beside it
-        self.ball_q, ball_v = c.quaternion_q[ball][:, [0, 2, 1, 3]], c.quaternion_v[ball]
+        self.ball_q, ball_v = c.quaternion_q[ball][:, [[0, 2], [1, 3]]].swapaxes(0, 1), c.quaternion_v[ball]
         lower, upper = model.lower[ball_v], model.upper[ball_v]
         # an ellipse needs its middle inside: the rest pose where the range holds it, else the range's own middle
         with np.errstate(invalid="ignore"):
@@ -98,7 +98,7 @@ class Limits:
             angle = q.take(self.plain_q)
             np.subtract(angle, self.plain_lower, out=gap[: self.plain])
             np.subtract(self.plain_upper, angle, out=gap[self.plain : 2 * self.plain])
-        if len(self.ball_q):
+        if self.ball_q.size:
             self._balls(q, gap, weights)
         return LimitRows(gap, self.freedoms, weights, self.key)
 
@@ -106,13 +106,13 @@ class Limits:
         """Fills in the ball joints' limits. A vector (x, z) is the complex number x + iz; turning it about y
         multiplies it by a unit number."""
         # each in one piece: numpy looks where strided arrays lie in memory to choose how it rounds
-        twist, side = np.ascontiguousarray(q.take(self.ball_q).view(complex).T)
-        cosine, sine = np.maximum(np.abs(twist), POLE), np.maximum(np.abs(side), POLE)
+        both = q.take(self.ball_q).view(complex)[:, :, 0]
+        (twist, side), (cosine, sine) = both, np.maximum(np.abs(both), POLE)
         untwist = twist.conj() / cosine
         direction = side * untwist / sine
         angle = 2.0 * np.arctan2(sine, cosine)
         swing = angle * direction - self.middle
-        plane = swing.view(float).reshape(-1, 2)
+        plane = _plane(swing)
         half = np.where(plane > 0, self.half_high, self.half_low)
         level = plane / half
         slope = (level / half).view(complex)[:, 0]
@@ -125,14 +125,14 @@ class Limits:
         slope *= direction.conj() / steepness
         slope.imag *= angle / (2.0 * sine * cosine)
         rate = slope * direction * (untwist * untwist).conj()
-        weights[self.swings, 0], weights[self.swings, 2] = -rate.real, -rate.imag
+        weights[self.swings, ::2] = -_plane(rate)
         double = twist * twist
         turn = np.arctan2(double.imag, double.real)
         np.subtract(turn, self.twist_lower, out=gap[self.twists])
         np.subtract(self.twist_upper, turn, out=gap[self.untwists])
-        aside = twist * side / (cosine * cosine)
-        weights[self.twists, 0], weights[self.twists, 2] = aside.imag, -aside.real
-        weights[self.untwists, 0], weights[self.untwists, 2] = -aside.imag, aside.real
+        aside = _plane(-1j * twist * side / (cosine * cosine))
+        weights[self.twists, ::2] = aside
+        weights[self.untwists, ::2] = -aside
 
     def bend(self, rows: LimitRows, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
         """What the gaps of `rows` lose (m,) beyond their rates along the way that `v` (nv,) leads in `h` seconds: a
@@ -145,3 +145,8 @@ class Limits:
     def violation(self, q: np.ndarray) -> float:
         """How far beyond its limit the worst joint is [rad or m], at least zero."""
         return float(max(0.0, -self.rows(q).gap.min(initial=0.0)))
+
+
+def _plane(numbers: np.ndarray) -> np.ndarray:
+    """Complex numbers (n,) as vectors (n, 2)."""
+    return numbers.view(float).reshape(-1, 2)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -242,12 +244,12 @@ class World:
         exceeds [m/s]."""
         twist = moving.links[:-1]
         linear = twist[:, 3:] + cross(twist[:, :3], kin.offset)
-        return linear, self.reach * np.sqrt((twist[:, :3] ** 2).sum(-1))
+        return linear, self.reach * np.sqrt(np.add.reduce(twist[:, :3] ** 2, axis=-1))
 
     def fastest(self, kin: Kinematics, moving: Motions) -> np.ndarray:
         """The speed (slots,) [m/s] that no point of each link exceeds."""
         linear, turning = self.speeds(kin, moving)
-        return np.sqrt((linear * linear).sum(-1)) + turning
+        return np.sqrt(np.add.reduce(linear * linear, axis=-1)) + turning
 
     def drift(self, kin: Kinematics, moving: Motions) -> np.ndarray:
         """How fast the faster end of each link moves (slots,) [m/s]: what is seen of a slow motion, of which turning
@@ -259,11 +261,15 @@ class World:
 
     def room(self, h: float) -> float:
         """How far [m] links that stand still are looked around from, for contacts in a step of `h` seconds."""
-        return float(np.abs(self.gravity).max()) * h * h + 0.004 * self.size
+        return self._pull * h * h + 0.004 * self.size
 
     def slow(self) -> float:
         """A speed [m/s] that looks slow at the model's size: of a fall from a twentieth of it."""
-        return float(np.sqrt(0.1 * np.abs(self.gravity).max() * self.size))
+        return math.sqrt(0.1 * self._pull * self.size)
+
+    @cached_property
+    def _pull(self) -> float:
+        return float(np.abs(self.gravity).max())
 
     def given(self, time: float) -> np.ndarray | None:
         """Joint transforms (n, 4, 4) of keyed links, where the model has some."""
