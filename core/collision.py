@@ -291,7 +291,6 @@ class Collider:
         below = -high
         one, other = np.concatenate((low.T, below.T)), np.concatenate((below.T, low.T))
         a, b = self._pairs if self._pairs is not None else self._sweep(low, high, margin, travel)
-        low, high = low - reach[:, None], high + reach[:, None]
         if still is not None:
             awake = ~(still[g.slot[a]] & still[g.slot[b]])
             a, b = a[awake], b[awake]
@@ -306,6 +305,7 @@ class Collider:
         a, b, far = a.take(met), b.take(met), far.take(met)
         part = np.full(len(a), -1)
         if self._tree is not None:
+            low, high = low - reach[:, None], high + reach[:, None]
             if still is None:
                 body, thing = self._tree.near(low, high)
             else:
@@ -325,7 +325,7 @@ class Collider:
             a, b = np.append(a, body[new]), np.append(b, np.full(new.sum(), mesh))
             part, far = np.append(part, triangle[new]), np.append(far, reach[body[new]])
         swap = g.kind.take(a) > g.kind.take(b)
-        if swap.any():
+        if np.count_nonzero(swap):
             a, b = np.where(swap, b, a), np.where(swap, a, b)
         return a, b, part, far
 
@@ -356,11 +356,11 @@ class Collider:
         ends = placed.ends[:count].reshape(-1, 3)
         gap = ends @ self._normals.T
         gap -= self._offsets
-        hit = (gap.reshape(count, -1) < reach[rounds][:, None]).reshape(-1).nonzero()[0]
+        hit = (gap.reshape(count, -1) < reach.take(rounds)[:, None]).reshape(-1).nonzero()[0]
         end, plane = np.divmod(hit, len(self._planes))
-        normal, center = self._normals[plane], ends[end]
-        point = center - g.radii[:count].reshape(-1)[end][:, None] * normal
-        return rounds[end // 2], self._planes[plane], point, center, normal, gap.reshape(-1)[hit], end % 2
+        normal, center = self._normals.take(plane, axis=0), ends.take(end, axis=0)
+        point = center - g.radii.take(end)[:, None] * normal
+        return rounds.take(end // 2), self._planes.take(plane), point, center, normal, gap.take(hit), end % 2
 
     def _contacts(
         self, a: np.ndarray, b: np.ndarray, point: np.ndarray, center: np.ndarray, normal: np.ndarray, gap: np.ndarray,
@@ -378,13 +378,13 @@ class Collider:
         key = (g.number[a] * g.count + g.number[b]).astype(np.uint64) * MIX + feature.astype(np.uint64)
         key = (key * MIX >> MOST).astype(np.int64)
         turned = link == self.bodies
-        if turned.any():
+        if np.count_nonzero(turned):
             link, other = np.where(turned, other, link), np.where(turned, link, other)
             point = np.where(turned[:, None], point - gap[:, None] * normal, point)
             center = np.where(turned[:, None], point, center)
             normal = np.where(turned[:, None], -normal, normal)
         between = other != self.bodies
-        if between.any():
+        if np.count_nonzero(between):
             point = point - (0.5 * between * gap)[:, None] * normal
         parts = link, other
         if g.link is not g.slot:

@@ -121,20 +121,20 @@ def gather(
         columns[model.columns.slot_or_none.take(limits.freedoms), np.arange(m)[:, None]] = limits.weights
     columns = columns[:-1]
     sides: list[Side] = []
-    gap, bend, key = limits.gap, world.limits.bend(limits, q, v, h), limits.key
+    gap, key = limits.gap, limits.key
     if k:
         sides = _sides(model, kin, contacts, moments, m)
         for side in sides:
             push(model, kin, side.link, side.wrenches, columns, side.at, side.against)
         gap = np.concatenate((gap, contacts.gap))
-        swing = np.zeros(k)
-        if 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 > STRAIGHT:
-            swing = 0.5 * h * h * np.minimum(_approach(model, kin, moving, turning, contacts), 0.0)
-        bend = np.concatenate((bend, swing))
         key = np.concatenate((key, -1 - _keys(contacts.key, rolling, torsion)))
     if asleep.any():
         columns[asleep[model.columns.link] > 0] = 0.0
-    bound = (np.minimum(-gap, 0.0) - bend) / h
+    bound = np.minimum(-gap, 0.0)
+    bound[:m] -= world.limits.bend(limits, q, v, h)
+    if k and 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 > STRAIGHT:
+        bound[m:] -= 0.5 * h * h * np.minimum(_approach(model, kin, moving, turning, contacts), 0.0)
+    bound /= h
     # overlaps part by velocity, slowly; passed limits are restored by the step
     bound[m:] += np.minimum(np.maximum(-RECOVERY / h * gap[m:], 0.0), min(world.slow() or world.size, GENTLE))
     island = _islands(world, limits, contacts, asleep)
@@ -183,12 +183,13 @@ def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarra
     if len(between):
         link = np.concatenate((link, contacts.other[between]))
         place = np.concatenate((place, contacts.point[between]))
-    arm, twist, bent = place - kin.origins[link], moving.links[link], turning[link]
+    arm, twist, bent = (x.take(link, axis=0) for x in (kin.origins, moving.links, turning))
+    arm = place - arm
     velocity = twist[:, 3:] + cross(twist[:, :3], arm)
     acceleration = bent[:, 3:] + cross(bent[:, :3], arm) + cross(twist[:, :3], velocity)
     result = acceleration[: len(contacts)]
     result[between] -= acceleration[len(contacts) :]
-    return (contacts.normal * result).sum(-1)
+    return np.add.reduce(contacts.normal * result, axis=-1)
 
 
 def _sides(model: Model, kin: Kinematics, contacts: Contacts, moments: Moments, first: int) -> list[Side]:

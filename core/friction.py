@@ -15,6 +15,7 @@ Montaut and Le Lidec 2024, "From compliant to rigid contact simulation".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
@@ -148,6 +149,16 @@ def guard(G: np.ndarray, u_free: np.ndarray, impulses: np.ndarray, inelastic: np
     return inelastic * (min(1.0, -2.0 * work / stored) if work < 0.0 else 0.0)
 
 
+@lru_cache(maxsize=64)
+def _order(scalars: int, contacts: int, rows: int) -> np.ndarray:
+    """The rows, those of contacts by axis."""
+    order = np.arange(rows)
+    own = slice(scalars, scalars + 3 * contacts)
+    order[own] = order[own].reshape(contacts, 3).T.ravel()
+    order.flags.writeable = False
+    return order
+
+
 class _Problem:
     """The problem with scaled rows (unit diagonal) in the order: scalar rows, normals, first rows of pairs, second.
 
@@ -169,8 +180,7 @@ class _Problem:
         self.split = scalars + contacts
         self.owner = np.arange(scalars, self.split)
         self.bounds: slice | np.ndarray = slice(scalars, self.split)
-        self.order = np.arange(rows)
-        self.order[scalars:end] = self.order[scalars:end].reshape(contacts, 3).T.ravel()
+        self.order = _order(scalars, contacts, rows)
         if moments is not None and rows > end:
             G, u, friction = self._with(moments, G, u, friction, scalars)
 
@@ -320,14 +330,15 @@ class _Problem:
         across = share * slides * slip
         cross = across[0] * slip[1]
         pull = self.friction.take(grip) * slides * slip
-        keep = np.ones(size)
+        keep = np.empty(size)
+        keep[:split] = 1.0
         keep[split:] = (share - across * slip).reshape(-1)
 
         dz = -F
         rhs = dz.take(free)
         dz[free] = 0.0
         rhs[split:] += (pull * w.take(owner)).reshape(-1)
-        if dz.any():
+        if np.count_nonzero(dz):
             change = (self.G @ dz)[free]
             rhs -= keep * change
             rhs[split:] += (cross * change[split:].reshape(2, count)[::-1]).reshape(-1)

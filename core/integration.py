@@ -103,7 +103,10 @@ def _touching(state: State, before: State) -> State:
 def _early(world: World, state: State) -> bool:
     """Whether the step to a state has stopped something long before it touches: it might have passed beside."""
     memory = state.memory
-    return memory is not None and bool((memory.contacts.gap[memory.pushes[:, 0] > 0.0] > EARLY * world.size).any())
+    if memory is None:
+        return False
+    far = (memory.contacts.gap > EARLY * world.size).nonzero()[0]
+    return bool((memory.pushes[far, 0] > 0.0).any())
 
 
 def _braked(world: World, state: State, h: float) -> State:
@@ -195,12 +198,13 @@ def _advance(
         pushes = pushes + hold.pulls @ coupling
     velocity = rows.velocity(model, kin, free, twist_after)
     impulses = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
-    delassus, moves = rows.columns.T @ pushes, pushes[c.slot_of]
+    delassus, moves = rows.columns.T @ pushes, pushes.take(c.slot_of, axis=0)
     for attempt in range(CORRECTIONS + 1):
         impulses, parting, iterations = resolve(world, rows, delassus, velocity, impulses, h)
         v = free + moves @ impulses
         # overlaps part by moving, and what moves so is not faster for it
-        after = model.coordinates.integrate(q, v + 2.0 * (moves @ parting) if parting.any() else v, 0.5 * h)
+        apart = parting.any()
+        after = model.coordinates.integrate(q, v + 2.0 * (moves @ parting) if apart else v, 0.5 * h)
         beyond = _beyond(world, rows, after, v, h)
         violation = max(0.0, -beyond.gap.min()) if beyond else 0.0
         if violation < STRAY or attempt == CORRECTIONS or not len(rows.limits):
@@ -209,7 +213,10 @@ def _advance(
         near = len(rows.limits)
         rows.bound[:near] += np.maximum(-beyond.gap[rows.limits.key], 0.0) / (0.5 * h)
     pushes = impulses[rows.contact_rows].reshape(-1, 3)
-    touched = rows.contacts.pairs((pushes[:, 0] != 0.0) | (parting[rows.normals] != 0.0))
+    met = pushes[:, 0] != 0.0
+    if apart:
+        met |= parting[rows.normals] != 0.0
+    touched = rows.contacts.pairs(met)
     if asleep.any():
         resting = np.flatnonzero(asleep)
         lying = np.stack((resting, np.full(len(resting), model.assembly.links)), axis=1)

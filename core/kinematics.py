@@ -68,7 +68,7 @@ def link_poses(model: Model, q: np.ndarray, given: np.ndarray | None = None) -> 
     np.matmul(model.slot_placement, joint, out=poses[:-1])
     for ancestor in model.link_jumps:
         poses[:-1] = poses.take(ancestor, axis=0) @ poses[:-1]
-    if a.base.any():
+    if len(a.joint_cluster):
         base = poses.take(np.append(a.cluster_attach, a.links), axis=0)
         for ancestor in model.cluster_jumps:
             base[:-1] = base.take(ancestor, axis=0) @ base[:-1]

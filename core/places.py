@@ -33,7 +33,7 @@ def same_place(length: np.ndarray, radii: np.ndarray) -> np.ndarray:
 
     Half a radius apart two contacts do the work of one, and only make the constraint problem singular.
     """
-    same = 0.5 * np.minimum(radii[:, 0], radii[:, 1]) / np.maximum(length, TINY)
+    same = 0.5 * np.minimum.reduce(radii, axis=1) / np.maximum(length, TINY)
     return np.where(length > TINY, np.minimum(same, 0.25), 1.0)
 
 
@@ -63,7 +63,7 @@ def touches_at(
     feature: np.ndarray,
 ) -> Touches:
     """Touches of the balls at `t` (c,) on the axes of some of the rounds."""
-    ends, radii = ends[pair], radii[pair]
+    ends, radii = ends.take(pair, axis=0), radii.take(pair, axis=0)
     center = ends[:, 0] + t[:, None] * (ends[:, 1] - ends[:, 0])
     radius = radii[:, 0] + t * (radii[:, 1] - radii[:, 0])
     return Touches(pair, center - radius[:, None] * normal, center, normal, gap, feature)

@@ -45,7 +45,7 @@ def resolve(
     impulses, outcome = keep(rows.bound, warm)
     met = (impulses[rows.normals] > 0.0) & (rows.contacts.restitution > 0.0)
     bounces = False
-    if met.any():
+    if np.count_nonzero(met):
         bounced, leave = _bounced(world, rows, delassus, velocity, met, h)
         bounces = bounced.any()
         if bounces:

@@ -31,7 +31,7 @@ def round_round(
     """
     count = len(ends_a)
     taper_a, taper_b = radii_a[:, 1] - radii_a[:, 0], radii_b[:, 1] - radii_b[:, 0]
-    tapered = taper_a.any() or taper_b.any()
+    tapered = np.count_nonzero(taper_a) or np.count_nonzero(taper_b)
     if tapered:
         ends_a, radii_a, taper_a = unswallowed(ends_a, radii_a, taper_a)
         ends_b, radii_b, taper_b = unswallowed(ends_b, radii_b, taper_b)
@@ -61,7 +61,7 @@ def round_round(
         gap -= parts[:, :, 0] * taper_a[:, None] + parts[:, :, 1] * taper_b[:, None]
 
     near = np.minimum.reduce(gap, axis=1) < reach
-    if not near.any():
+    if not np.count_nonzero(near):
         return no_touches()
     limit = PARALLEL * area[:, 0]
     if tapered:
@@ -73,33 +73,32 @@ def round_round(
     if len(lying):
         rank = gap.copy()
         rank[lying, 4] += CLEARLY * distance[lying, 4]
-    place = np.empty((count, 3), np.intp)
-    place[:] = rank.argmin(axis=1)[:, None]
+    place = rank.argmin(axis=1)[:, None].repeat(3, axis=1)
     fresh = np.zeros((count, 3), dtype=bool)
     fresh[:, 2] = True
     if len(lying):
-        s, nearest = parts[lying, :, 0], place[lying, 2]
+        s, nearest = parts[:, :, 0].take(lying, axis=0), place[:, 2].take(lying)
         start, end = s[:, 2], s[:, 3]
         turned = start > end
         first, last = np.minimum(start, end), np.maximum(start, end)
-        of_nearest = s.reshape(-1)[nearest + np.arange(0, 5 * len(lying), 5)]
-        same = same_place(np.sqrt(square[lying, 0]), radii_a[lying])
+        of_nearest = s.take(nearest + np.arange(0, 5 * len(lying), 5))
+        same = same_place(np.sqrt(square[:, 0].take(lying)), radii_a.take(lying, axis=0))
         at_first, at_last, fresh[lying] = merged(first, last, of_nearest, same)
         # the ends of A where it ends first
         place[lying, 0] = np.where(at_first, nearest, np.where(first > 0.0, 2 + turned, 0))
         place[lying, 1] = np.where(at_last, nearest, np.where(last < 1.0, 3 - turned, 1))
 
     index = place + np.arange(0, 5 * count, 5)[:, None]
-    gap = gap.reshape(-1)[index]
+    gap = gap.take(index)
     hit = (fresh & (gap < reach[:, None])).reshape(-1).nonzero()[0]
-    index, pair = index.reshape(-1)[hit], hit // 3
-    distance = distance.reshape(-1)[index][:, None]
-    normal = apart.reshape(-1, 3)[index] / np.maximum(distance, TINY)
+    index, pair = index.take(hit), hit // 3
+    distance = distance.take(index)[:, None]
+    normal = apart.reshape(-1, 3).take(index, axis=0) / np.maximum(distance, TINY)
     merging = (distance[:, 0] < TINY).nonzero()[0]
     if len(merging):
         normal[merging] = _across(edges[pair[merging], 0], edges[pair[merging], 1])
-    s = parts.reshape(-1, 3)[index, 0]
-    return touches_at(ends_a, radii_a, pair, s, normal, gap.reshape(-1)[hit], hit - 3 * pair)
+    s = parts.take(3 * index)
+    return touches_at(ends_a, radii_a, pair, s, normal, gap.take(hit), hit - 3 * pair)
 
 
 def _lean(

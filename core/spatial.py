@@ -127,10 +127,11 @@ def matrix_quaternion(rotation: np.ndarray) -> np.ndarray:
 def exponential(vector: np.ndarray) -> np.ndarray:
     """Unit quaternions (..., 4) of rotation vectors (..., 3) [rad]: Rodrigues' formula (structure-varying paper,
     eq. 25-29) in half angles."""
-    half = 0.5 * np.sqrt(np.add.reduce(vector * vector, axis=-1, keepdims=True))
+    half = 0.5 * vector
+    angle = np.sqrt(np.add.reduce(half * half, axis=-1, keepdims=True))
     # the least number and its sine are the same, and their ratio is one
-    np.maximum(half, TINY, out=half)
-    return np.concatenate((np.cos(half), np.sin(half) / (2.0 * half) * vector), axis=-1)
+    np.maximum(angle, TINY, out=angle)
+    return np.concatenate((np.cos(angle), np.sin(angle) / angle * half), axis=-1)
 
 
 def logarithm(q: np.ndarray) -> np.ndarray:

@@ -72,7 +72,9 @@ class Touching:
             if second == MESH:
                 yield self._touch_triangles(placed, *self._with_near_triangles(placed, p, q, part[pairs], far))
             elif second == ROUND:
-                yield p, q, round_round(placed.ends[r], g.radii[r], placed.ends[s], g.radii[s], far)
+                ends, radii = placed.ends, g.radii
+                one, other = ((ends.take(row, axis=0), radii.take(row, axis=0)) for row in (r, s))
+                yield p, q, round_round(*one, *other, far)
             elif first == ROUND and second == HULL:
                 # the triangles of hulls are few: all are candidates
                 counts = self._triangles[q]

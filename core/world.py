@@ -73,6 +73,8 @@ class World:
     strands: np.ndarray = field(init=False)
     body: np.ndarray = field(init=False)
     bodies: int = field(init=False)
+    _last: tuple = field(init=False, repr=False, compare=False)
+    """`_implicit` of the last step, as most are as long as the one before."""
 
     def __post_init__(self) -> None:
         model, slot, links = self.model, self.model.assembly.slot, self.model.assembly.links
@@ -106,7 +108,7 @@ class World:
         self._set(
             limits=Limits(model), keyed_slots=keyed, root=root, carried=carried, axis=axis,
             turning=0.5 * np.trace(model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300,
-            light=model.own_inertia() + model.armature,
+            light=model.own_inertia() + model.armature, _last=(0.0,),
             size=float(self.reach[~keyed].max(initial=0.0)) or 1.0,
         )  # fmt: skip
 
@@ -289,20 +291,29 @@ class World:
         model = self.model
         damping = model.damping + model.drive_damping
         if model.friction.any():
-            damping = damping + model.rubbing(v, max(HOLD * self.slow() / self.size, CRAWL))
+            damping += model.rubbing(v, max(HOLD * self.slow() / self.size, CRAWL))
+            lead, resistance = self._implicit(damping, h)
+        else:
+            if self._last[0] != h:
+                self._set(_last=(h, *self._implicit(damping, h)))
+            _, lead, resistance = self._last
         force = -damping * v
-        # The midpoint rule (0) is of second order but rings where springs are stiff for the step; the backward rule (1)
-        # does not. Each freedom gets what it needs of the latter.
-        stiff = h * (damping + h * model.stiffness) / self.light
-        stiff /= 1.0 + stiff
-        lead = stiff * h * model.stiffness
         if model.stiffness.any() or self.follow:
             target, rate = self.follower.target(time) if self.follow else (model.coordinates.zero(), 0.0)
             strain = model.coordinates.difference(target, q)
             force -= model.coordinates.spring_force(strain, model.stiffness * strain) + lead * v
             force += (model.drive_damping + lead) * rate
+        return force, resistance
+
+    def _implicit(self, damping: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
+        """How much springs feel of the velocities of a step, and what joints with `damping` resist in it (nv,)."""
+        model = self.model
+        # The midpoint rule (0) is of second order but rings where springs are stiff for the step; the backward rule (1)
+        # does not. Each freedom gets what it needs of the latter.
+        stiff = h * (damping + h * model.stiffness) / self.light
+        stiff /= 1.0 + stiff
         resistance = (0.5 + 0.5 * stiff) * h * damping + (0.25 + 0.75 * stiff) * h * h * model.stiffness
-        return force, model.armature + resistance
+        return stiff * h * model.stiffness, model.armature + resistance
 
 
 def _refuse_scenery(name: str, shapes: tuple, keyed: bool) -> None:
