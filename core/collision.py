@@ -265,7 +265,7 @@ class Collider:
         reach = margin
         if travel is not None:
             travel = travel.take(slot, axis=0)
-            reach = margin + np.sqrt((travel * travel).sum(axis=1))
+            reach = margin + np.sqrt(np.add.reduce(travel * travel, axis=1))
         found = []
         if len(self._planes) and g.moving_rounds:
             found.append(self._rounds_on_planes(placed, reach))
@@ -298,7 +298,7 @@ class Collider:
         if travel is not None:
             # what goes the same way comes no nearer
             apart = travel.take(a, axis=0) - travel.take(b, axis=0)
-            far += np.sqrt((apart * apart).sum(axis=1))
+            far += np.sqrt(np.add.reduce(apart * apart, axis=1))
         met = (np.maximum.reduce(one.take(a, axis=1) + other.take(b, axis=1)) <= far).nonzero()[0]
         if self._pairs is None:
             met = met[self._meet(a[met], b[met])]

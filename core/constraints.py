@@ -105,7 +105,7 @@ def gather(
     every = world.limits.rows(q)
     near = every.gap < NEAR - 2.0 * h * np.minimum(every.rate(v), 0.0)
     contacts, asleep = _contacts(world, kin, moving, h, asleep, knocked)
-    if asleep.any():
+    if np.count_nonzero(asleep):
         near &= asleep[model.columns.link[model.columns.slot_of[every.freedoms[:, 0]]]] == 0
     limits = every.select(near)
     m, k = len(limits), len(contacts)
@@ -128,7 +128,7 @@ def gather(
             push(model, kin, side.link, side.wrenches, columns, side.at, side.against)
         gap = np.concatenate((gap, contacts.gap))
         key = np.concatenate((key, -1 - _keys(contacts.key, rolling, torsion)))
-    if asleep.any():
+    if np.count_nonzero(asleep):
         columns[asleep[model.columns.link] > 0] = 0.0
     bound = np.minimum(-gap, 0.0)
     bound[:m] -= world.limits.bend(limits, q, v, h)
@@ -161,7 +161,7 @@ def _contacts(
     linear, turning = world.speeds(kin, moving)
     margin = 1.5 * h * (turning + knocked) + world.room(h)
     travel = 1.5 * h * linear
-    if not asleep.any():
+    if not np.count_nonzero(asleep):
         return world.collider.contacts(kin.poses, margin, None, travel), asleep
     speeds = turning + np.sqrt((linear * linear).sum(axis=1))
     lively = np.append(speeds > np.where(world.keyed_slots, CREEP, STILL) * world.slow(), False)

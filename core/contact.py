@@ -75,16 +75,15 @@ def tangents(normal: np.ndarray) -> np.ndarray:
     Duff et al. 2017, "Building an orthonormal basis, revisited", with the sign switched at n_z = -1/2 instead of 0:
     the normals of vertical walls must not flip their frame, and with it a warm start, on rounding errors.
     """
-    x, y, z = normal.T
-    sign = np.copysign(1.0, z + 0.5)
-    a = -1.0 / (sign + z)
-    ax = a * x
+    sign = np.copysign(1.0, normal[:, 2] + 0.5)
+    # a turn by half a circle about what lies between the normal and the pole takes one to the other
+    middle = normal.copy()
+    middle[:, 2] += sign
+    slope = normal[:, :2] / -middle[:, 2:]
+    slope[:, 0] *= sign
     frames = np.empty((len(normal), 3, 3))
     frames[:, 0] = normal
-    frames[:, 1, 0] = 1.0 + sign * ax * x
-    frames[:, 1, 1] = sign * ax * y
-    frames[:, 1, 2] = -sign * x
-    frames[:, 2, 0] = ax * y
-    frames[:, 2, 1] = sign + a * y * y
-    frames[:, 2, 2] = -y
+    np.multiply(slope[:, :, None], middle[:, None, :], out=frames[:, 1:])
+    frames[:, 1, 0] += 1.0
+    frames[:, 2, 1] += sign
     return frames

@@ -184,7 +184,7 @@ class _Problem:
         if moments is not None and rows > end:
             G, u, friction = self._with(moments, G, u, friction, scalars)
 
-        diagonal = G.diagonal()[self.order]
+        diagonal = G.diagonal().take(self.order)
         pairs = diagonal[self.split :].reshape(2, -1)
         pairs[:] = 0.5 * (pairs[0] + pairs[1])
         # Rows that no impulse can move, as those of a contact between a keyed link and the ground, drop out as zeros.
@@ -194,17 +194,18 @@ class _Problem:
         self.G = G.take(self.order, axis=0).take(self.order, axis=1)
         self.G *= scale[:, None]
         self.G *= scale
-        self.u = u[self.order] * scale
+        self.u = u.take(self.order) * scale
         # A row that is hardly moved has a large scaled velocity: it must not be what others are measured by.
-        fastest = np.abs(u).max(initial=0.0) * max(np.count_nonzero(movable), 1) / max(self.root @ movable, TINY)
-        self.speed = float(min(np.abs(self.u).max(initial=0.0), fastest))
+        fastest = np.abs(u).max() * max(np.count_nonzero(movable), 1) / max(self.root @ movable, TINY)
+        self.speed = float(min(np.abs(self.u).max(), fastest))
         self.scale = scale * self.speed
         self.u /= self.speed or 1.0
         # A pair's unit of impulse differs from its normal's, and friction with it.
-        normal, pair = scale[self.owner], scale[self.split : self.split + len(friction)]
+        normal, pair = scale[self.bounds], scale[self.split : self.split + len(friction)]
         self.friction = friction * normal / np.maximum(pair, np.maximum(1e-6 * normal, TINY))
         self.floor = np.zeros(len(self.u))
         self.floor[:equalities] = self.floor[self.split :] = -np.inf
+        self.least = self.floor[: self.split]
 
     def _with(
         self, moments: Moments, G: np.ndarray, u: np.ndarray, friction: np.ndarray, scalars: int
@@ -316,7 +317,7 @@ class _Problem:
         the identity where a contact sticks, the share times the projector across the slip where it slides.
         """
         F, x, share, length = gap
-        bare, grips = x[: self.split] > self.floor[: self.split], share > 0.0
+        bare, grips = x[: self.split] > self.least, share > 0.0
         free = np.concatenate((bare, grips, grips)).nonzero()[0]
         grip = grips.nonzero()[0]
         size, count = len(free), len(grip)

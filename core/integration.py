@@ -177,7 +177,7 @@ def _advance(
     natural[c.slot_of] += force
     asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
     rows, asleep = gather(world, kin, moving, links, q, expected, ahead or h, asleep, knocked)
-    if asleep.any():
+    if np.count_nonzero(asleep):
         natural[asleep[c.link] > 0] = 0.0
     closing = loop_rows(model, kin, world.loops) if len(world.loops) else None
     forces = np.concatenate((natural[:, None], rows.columns, *((closing.columns,) if closing else ())), axis=1)
@@ -203,7 +203,7 @@ def _advance(
         impulses, parting, iterations = resolve(world, rows, delassus, velocity, impulses, h)
         v = free + moves @ impulses
         # overlaps part by moving, and what moves so is not faster for it
-        apart = parting.any()
+        apart = np.count_nonzero(parting)
         after = model.coordinates.integrate(q, v + 2.0 * (moves @ parting) if apart else v, 0.5 * h)
         beyond = _beyond(world, rows, after, v, h)
         violation = max(0.0, -beyond.gap.min()) if beyond else 0.0
@@ -217,7 +217,7 @@ def _advance(
     if apart:
         met |= parting[rows.normals] != 0.0
     touched = rows.contacts.pairs(met)
-    if asleep.any():
+    if np.count_nonzero(asleep):
         resting = np.flatnonzero(asleep)
         lying = np.stack((resting, np.full(len(resting), model.assembly.links)), axis=1)
         touched = np.concatenate((touched, lying))

@@ -90,10 +90,10 @@ class Coordinates:
 
     def integrate(self, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
         """The coordinates after moving with constant joint velocities `v` (nv,) for `h` seconds."""
-        result = q.copy()
-        result[self.plain_q] += h * v[self.plain_v]
+        result, moved = q.copy(), h * v
+        result[self.plain_q] += moved.take(self.plain_v)
         if len(self.turning):
-            turned = quaternion_multiply(q.take(self.quaternion_q), exponential(h * v.take(self.quaternion_v)))
+            turned = quaternion_multiply(q.take(self.quaternion_q), exponential(moved.take(self.quaternion_v)))
             # one Newton step toward unit length removes what rounding adds
             result[self.quaternion_q] = turned * (1.5 - 0.5 * np.add.reduce(turned * turned, axis=-1, keepdims=True))
         return result

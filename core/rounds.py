@@ -17,7 +17,9 @@ CLEARLY = 1e-6
 
 _EDGES = np.array([[-1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0], [1.0, 0.0, -1.0, 0.0]])
 """The axis of A, that of B backwards, and what leads from the start of B to that of A, of the four ends."""
-_PLACES = np.array([[0.0, np.nan, 1.0], [1.0, np.nan, 1.0], [np.nan, 0.0, 1.0], [np.nan, 1.0, 1.0], [np.nan, np.nan, 1.0]])
+_PLACES = np.array(
+    [[0.0, np.nan, 1.0], [1.0, np.nan, 1.0], [np.nan, 0.0, 1.0], [np.nan, 1.0, 1.0], [np.nan, np.nan, 1.0]]
+)
 """Places (s, t, 1) where the distance may be least, as far as they are known beforehand."""
 
 

@@ -73,7 +73,7 @@ def _apply(table: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         rows = _SERIAL // table.size
         return np.concatenate([_apply(table, a[i : i + rows], b[i : i + rows]) for i in range(0, len(a), rows)])
     outer = a[..., :, None] * b[..., None, :]
-    return outer.reshape(*outer.shape[:-2], len(table)) @ table
+    return outer.reshape((*outer.shape[:-2], len(table))) @ table
 
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -221,10 +221,11 @@ class World:
         instead of hanging, nothing.
         """
         loaded = len(loads) == len(self.loops) > 0
-        if not (loaded or self.carried.any()):
+        carried = np.count_nonzero(self.carried)
+        if not (loaded or carried):
             return kin
         inertia = kin.inertia.copy()
-        if self.carried.any():
+        if carried:
             along = (kin.poses[:-1, :3, :3] @ self.axis[:, :, None])[:, :, 0]
             pull = np.maximum(along @ (0.25 * h * h * self.gravity), 0.0) * self.carried
             added = self._needed(pull, self.turning)[:, None, None]
@@ -290,7 +291,7 @@ class World:
         """Spring and damper forces (nv,) for the end of the coming half step, and how much they resist (nv,)."""
         model = self.model
         damping = model.damping + model.drive_damping
-        if model.friction.any():
+        if np.count_nonzero(model.friction):
             damping += model.rubbing(v, max(HOLD * self.slow() / self.size, CRAWL))
             lead, resistance = self._implicit(damping, h)
         else:
@@ -298,7 +299,7 @@ class World:
                 self._set(_last=(h, *self._implicit(damping, h)))
             _, lead, resistance = self._last
         force = -damping * v
-        if model.stiffness.any() or self.follow:
+        if np.count_nonzero(model.stiffness) or self.follow:
             target, rate = self.follower.target(time) if self.follow else (model.coordinates.zero(), 0.0)
             strain = model.coordinates.difference(target, q)
             force -= model.coordinates.spring_force(strain, model.stiffness * strain) + lead * v
