@@ -144,7 +144,7 @@ class Collider:
         elif self.moving * (self.moving - 1) // 2 <= FEW:
             a, b = np.triu_indices(self.moving, 1)
             met = self._meet(a, b).nonzero()[0]
-            self._pairs = a[met], b[met]
+            self._pairs = self._in_order(a[met], b[met])
 
     def bury(self, poses: np.ndarray) -> None:
         """Remembers what is inside solid meshes of the scenery at poses (n + 1, 4, 4): it is to come out."""
@@ -324,10 +324,14 @@ class Collider:
             new = ~np.isin(body, a[b == mesh])
             a, b = np.append(a, body[new]), np.append(b, np.full(new.sum(), mesh))
             part, far = np.append(part, triangle[new]), np.append(far, reach[body[new]])
-        swap = g.kind.take(a) > g.kind.take(b)
-        if np.count_nonzero(swap):
-            a, b = np.where(swap, b, a), np.where(swap, a, b)
+        if self._pairs is None or self._tree is not None:
+            a, b = self._in_order(a, b)
         return a, b, part, far
+
+    def _in_order(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs of shapes with the lower kind first."""
+        swap = self.geometry.kind[a] > self.geometry.kind[b]
+        return np.where(swap, b, a), np.where(swap, a, b)
 
     def _sweep(
         self, low: np.ndarray, high: np.ndarray, margin: np.ndarray, travel: np.ndarray | None

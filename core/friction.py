@@ -249,7 +249,7 @@ class _Problem:
         return p, share, length
 
     def gap(self, z: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The residual F (rows,) of impulses z and velocities w, and what its derivative needs."""
+        """The residual F (..., rows) of impulses z and velocities w, and what its derivative needs."""
         x = z - w
         p, share, length = self.project(x)
         return z - p, x, share, length
@@ -283,14 +283,13 @@ class _Problem:
                 reached = near[0] @ near[0]
                 if not reached < 0.5 * target:
                     # All shorter steps at once; of those and the full one the best.
-                    Z, W = z + BACKTRACK * dz, drawn + BACKTRACK * pull
-                    gaps = Z - self.project(Z - W)[0]
-                    merits = (gaps * gaps).sum(axis=1)
+                    gaps = self.gap(z + BACKTRACK * dz, drawn + BACKTRACK * pull)
+                    merits = (gaps[0] * gaps[0]).sum(axis=1)
                     shorter = merits.argmin()
                     if not reached <= merits[shorter]:
                         shorten = BACKTRACK[shorter, 0]
-                        near, reached = self.gap(Z[shorter], W[shorter]), merits[shorter]
-                        gap = self.gap(Z[shorter], w + shorten * dw)
+                        near, reached = tuple(part[shorter] for part in gaps), merits[shorter]
+                        gap = self.gap(z + shorten * dz, w + shorten * dw)
                         value = gap[0] @ gap[0]
                 drawn = drawn + shorten * pull
             z, w = z + shorten * dz, w + shorten * dw

@@ -32,19 +32,19 @@ def round_round(
     the nearest place, 2, which takes the number of an end that it is close to.
     """
     count = len(ends_a)
-    taper_a, taper_b = radii_a[:, 1] - radii_a[:, 0], radii_b[:, 1] - radii_b[:, 0]
-    tapered = np.count_nonzero(taper_a) or np.count_nonzero(taper_b)
+    tapered = any(np.count_nonzero(radii[:, 0] != radii[:, 1]) for radii in (radii_a, radii_b))
     if tapered:
+        taper_a, taper_b = radii_a[:, 1] - radii_a[:, 0], radii_b[:, 1] - radii_b[:, 0]
         ends_a, radii_a, taper_a = unswallowed(ends_a, radii_a, taper_a)
         ends_b, radii_b, taper_b = unswallowed(ends_b, radii_b, taper_b)
     # From a place of B to one of A leads (s, t, 1) @ edges, with s and t from 0 to 1 along the axes of A and B.
     edges = _EDGES @ np.concatenate((ends_a, ends_b), axis=1)
     gram = edges @ edges.transpose(0, 2, 1)
     square = np.maximum(gram.reshape(count, 9)[:, 0:5:4], 1e-24)  # (p, 2) of the lengths of A and B
-    across, origin = gram[:, 0, 1, None], gram[:, 2, :2]
-    area = square[:, :1] * square[:, 1:]
+    across, origin = gram[:, 0, 1], gram[:, 2, :2]
+    area = square[:, 0] * square[:, 1]
     sine = area - across * across
-    determinant = np.maximum(sine, 1e-14 * area)
+    across, determinant = across[:, None], np.maximum(sine, 1e-14 * area)[:, None]
 
     # The distance is convex, so its least is at a start or an end of A or B (0 to 3), or where both slopes vanish (4).
     parts = np.empty((count, 5, 3))
@@ -65,12 +65,10 @@ def round_round(
     near = np.minimum.reduce(gap, axis=1) < reach
     if not np.count_nonzero(near):
         return no_touches()
-    limit = PARALLEL * area[:, 0]
+    limit = PARALLEL * area
     if tapered:
-        limit += area[:, 0] * np.square(
-            np.abs(taper_a) / np.sqrt(square[:, 0]) + np.abs(taper_b) / np.sqrt(square[:, 1])
-        )
-    lying = (near & (sine[:, 0] < limit) & (area[:, 0] > 1e-36)).nonzero()[0]
+        limit += area * np.square(np.abs(taper_a) / np.sqrt(square[:, 0]) + np.abs(taper_b) / np.sqrt(square[:, 1]))
+    lying = (near & (sine < limit) & (area > 1e-36)).nonzero()[0]
     rank = gap
     if len(lying):
         rank = gap.copy()
@@ -93,14 +91,14 @@ def round_round(
     index = place + np.arange(0, 5 * count, 5)[:, None]
     gap = gap.take(index)
     hit = (fresh & (gap < reach[:, None])).reshape(-1).nonzero()[0]
-    index, pair = index.take(hit), hit // 3
+    index, (pair, feature) = index.take(hit), np.divmod(hit, 3)
     distance = distance.take(index)[:, None]
     normal = apart.reshape(-1, 3).take(index, axis=0) / np.maximum(distance, TINY)
-    merging = (distance[:, 0] < TINY).nonzero()[0]
-    if len(merging):
+    if np.count_nonzero(distance < TINY):
+        merging = (distance[:, 0] < TINY).nonzero()[0]
         normal[merging] = _across(edges[pair[merging], 0], edges[pair[merging], 1])
     s = parts.take(3 * index)
-    return touches_at(ends_a, radii_a, pair, s, normal, gap.take(hit), hit - 3 * pair)
+    return touches_at(ends_a, radii_a, pair, s, normal, gap.take(hit), feature)
 
 
 def _lean(
