@@ -15,6 +15,7 @@ from core.mechanisms import chain, free_body, heavy_top, humanoid, pendulum, ran
 from core.model import Model, State, compile_model
 from core.simulation import Simulation
 from core.smooth import rk4
+from core.spatial import exponential
 
 PENDULUM_PERIOD = 2.3678419475762
 GRAVITY = np.array([0.0, 0.0, -9.81])
@@ -226,6 +227,25 @@ def test_a_thrown_humanoid_keeps_its_momentum(gravity, seed):
         expected = np.concatenate([spin + np.cross(place, linear), linear])
         assert np.abs(momentum(model, state) - expected).max() < 1e-10 * np.abs(expected).max()
         assert np.abs(mass_center(model, state) - place).max() < 1e-10
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-300, 1e-200, 1e-160, 1e-9, 9e-5, 1.1e-4, 1e-3])
+def test_a_small_turn_is_neither_lost_nor_divided_by_nothing(angle: float):
+    """What comes to rest turns by angles whose squares are nothing; the series of sine and cosine say how far."""
+    axis = np.array([0.36, -0.48, 0.8])
+    square = angle * angle
+    expected = np.append(1.0 - square / 8.0, (0.5 - square / 48.0) * angle * axis)
+    assert np.allclose(exponential(angle * axis), expected, rtol=1e-13, atol=0.0)
+
+
+def test_steps_of_one_length_know_nothing_of_those_of_another():
+    """A step in halves comes between long ones; how much joints resist in it must not be what they did before."""
+    model = compile_model(humanoid(damping=0.5))
+    start = State(model.rest_state().q, np.random.default_rng(5).normal(size=model.nv))
+    world = World(model)
+    start = step(world, start, 0.01)
+    for h in (0.005, 0.01, 0.002):
+        assert np.array_equal(step(world, start, h).v, step(World(model), start, h).v)
 
 
 def mass_center(model: Model, state: State) -> np.ndarray:
