@@ -17,6 +17,7 @@ from .islands import islands
 from .kinematics import Kinematics, Motions, motions, push
 from .limits import LimitRows
 from .model import Model
+from .packing import Packing
 from .rest import CREEP, STILL
 from .spatial import cross
 from .world import World
@@ -36,8 +37,8 @@ class Rows:
     """m limit rows, then three rows (normal, two tangents) for each of k contacts, then the moments: two rows for each
     of r contacts that resist rolling, one for each of s that resist spinning.
 
-    `island` (m + k,) numbers what has to do with each other. `columns` (slots, rows): unit impulses on the freedom
-    slots. `sides`: what acts on links, for `velocity`. `bound` (m + k,) [rad/s or m/s]: the lowest allowed velocity of
+    `island` (m + k,) numbers what has to do with each other. `columns` (slots, width): unit impulses on the freedom
+    slots, where `packing` says. `sides`: what acts on links, for `velocity`. `bound` (m + k,) [rad/s or m/s]: the lowest allowed velocity of
     limits and normals. `key` (rows,) recognises a row in the next step, negative where it is no limit's.
     """
 
@@ -50,6 +51,7 @@ class Rows:
     key: np.ndarray
     moments: Moments
     island: np.ndarray
+    packing: Packing
 
     @property
     def contact_rows(self) -> slice:
@@ -68,7 +70,7 @@ class Rows:
         if not len(self.key):
             return np.zeros(0)
         if keyed is None and not len(model.assembly.joint_cluster):
-            return model.columns.slotted(v) @ self.columns
+            return self.packing.along(self.columns, model.columns.slotted(v))
         links = motions(model, kin, v, keyed).links
         result = np.zeros(len(self.key))
         result[: len(self.limits)] = self.limits.rate(v)
@@ -114,18 +116,23 @@ def gather(
     slots = len(model.columns.link)
     if not m + k:
         nothing = np.zeros((slots, 0))
-        return Rows(every, limits, contacts, nothing, [], np.zeros(0), limits.key, moments, np.zeros(0, int)), asleep
-    columns = np.zeros((slots + 1, m + 3 * k + 2 * len(rolling) + len(torsion)))
+        none = np.zeros(0, int)
+        rows = Rows(every, limits, contacts, nothing, [], np.zeros(0), limits.key, moments, none, Packing.none(0))
+        return rows, asleep
+    island = _islands(world, limits, contacts, asleep)
+    packing = _packed(world, limits, contacts, moments, island)
+    columns = np.zeros((slots + 1, packing.width))
     if m:
         # what a limit does not need of its three freedoms lands in a row of its own
-        columns[model.columns.slot_or_none.take(limits.freedoms), np.arange(m)[:, None]] = limits.weights
+        columns[model.columns.slot_or_none.take(limits.freedoms), packing.column[:m, None]] = limits.weights
     columns = columns[:-1]
     sides: list[Side] = []
     gap, key = limits.gap, limits.key
     if k:
         sides = _sides(model, kin, contacts, moments, m)
         for side in sides:
-            push(model, kin, side.link, side.wrenches, columns, side.at, side.against)
+            at = packing.column[side.at] if packing.packed else side.at
+            push(model, kin, side.link, side.wrenches, columns, at, side.against)
         gap = np.concatenate((gap, contacts.gap))
         key = np.concatenate((key, -1 - _keys(contacts.key, rolling, torsion)))
     if np.count_nonzero(asleep):
@@ -137,8 +144,7 @@ def gather(
     bound /= h
     # overlaps part by velocity, slowly; passed limits are restored by the step
     bound[m:] += np.minimum(np.maximum(-RECOVERY / h * gap[m:], 0.0), min(world.slow() or world.size, GENTLE))
-    island = _islands(world, limits, contacts, asleep)
-    return Rows(every, limits, contacts, columns, sides, bound, key, moments, island), asleep
+    return Rows(every, limits, contacts, columns, sides, bound, key, moments, island, packing), asleep
 
 
 def _islands(world: World, limits: LimitRows, contacts: Contacts, asleep: np.ndarray) -> np.ndarray:
@@ -150,6 +156,22 @@ def _islands(world: World, limits: LimitRows, contacts: Contacts, asleep: np.nda
     own = body[columns.link[columns.slot_of[limits.freedoms[:, 0]]]]
     sides = np.concatenate(((own, own), (body[contacts.link], body[contacts.other])), axis=1)
     return islands(sides.T)
+
+
+def _packed(world: World, limits: LimitRows, contacts: Contacts, moments: Moments, island: np.ndarray) -> Packing:
+    """Where the rows of limits and contacts of so many islands stand; loops join bodies beyond these."""
+    own = island[len(limits) :]
+    rows = np.concatenate(
+        (island[: len(limits)], own.repeat(3), own[moments.rolling_owner].repeat(2), own[moments.torsion_owner])
+    )
+    if not island.any() or len(world.loops):
+        return Packing.none(len(rows))
+    columns = world.model.columns
+    of_body = np.full(world.body.max() + 2, -1)
+    of_body[world.body[contacts.other]] = of_body[world.body[contacts.link]] = own
+    of_body[world.body[columns.link[columns.slot_of[limits.freedoms[:, 0]]]]] = island[: len(limits)]
+    of_body[-1] = -1
+    return Packing.of(rows, of_body[world.body[columns.link]])
 
 
 def _contacts(

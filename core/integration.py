@@ -186,11 +186,12 @@ def _advance(
     if heavier is not None:
         heavy = replace(heavy, inertia=heavy.inertia + heavier)
     answer = respond(model, heavy, resistance, forces, links, across)
-    smooth, pushes = answer[c.slot_of, 0], answer[:, 1 : 1 + len(rows.key)]
+    width, packing = rows.columns.shape[1], rows.packing
+    smooth, pushes = answer[c.slot_of, 0], answer[:, 1 : 1 + width]
     free = state.v + h * smooth
     hold, coupling, pull = None, np.zeros((0, len(rows.key))), np.zeros(0)
     if closing:
-        hold = Hold.of(closing, answer[:, 1 + len(rows.key) :], h)
+        hold = Hold.of(closing, answer[:, 1 + width :], h)
         pull = hold.impulses(closing.rate(motions(model, kin, free, twist_after).links))
         coupling = hold.coupling(pushes)
         free = free + hold.pulls[c.slot_of] @ pull
@@ -198,13 +199,14 @@ def _advance(
         pushes = pushes + hold.pulls @ coupling
     velocity = rows.velocity(model, kin, free, twist_after)
     impulses = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
-    delassus, moves = rows.columns.T @ pushes, pushes.take(c.slot_of, axis=0)
+    delassus, moves = packing.together(rows.columns, pushes), pushes.take(c.slot_of, axis=0)
     for attempt in range(CORRECTIONS + 1):
         impulses, parting, iterations = resolve(world, rows, delassus, velocity, impulses, h)
-        v = free + moves @ impulses
+        v = free + packing.spread(moves, c.slot_of, impulses)
         # overlaps part by moving, and what moves so is not faster for it
         apart = np.count_nonzero(parting)
-        after = model.coordinates.integrate(q, v + 2.0 * (moves @ parting) if apart else v, 0.5 * h)
+        further = v + 2.0 * packing.spread(moves, c.slot_of, parting) if apart else v
+        after = model.coordinates.integrate(q, further, 0.5 * h)
         beyond = _beyond(world, rows, after, v, h)
         violation = max(0.0, -beyond.gap.min()) if beyond else 0.0
         if violation < STRAY or attempt == CORRECTIONS or not len(rows.limits):

@@ -1,0 +1,53 @@
+"""Rows of many islands in few columns: the same products as with a column for each."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import Plane, State, World, compile_model, constraints, step
+from core.mechanisms_large import crowd
+from core.packing import Packing
+
+
+@given(st.integers(0, 10_000))
+def test_packed_products_are_those_of_single_columns(seed):
+    """Islands of any sizes, slots that belong to none, in any order."""
+    rng = np.random.default_rng(seed)
+    islands = int(rng.integers(1, 6))
+    island = np.concatenate((np.arange(islands), rng.integers(0, islands, rng.integers(0, 20))))
+    rng.shuffle(island)
+    slots = rng.integers(-1, islands, int(rng.integers(1, 30)))
+    packing = Packing.of(island, slots)
+    assert packing.width == np.bincount(island).max()
+    rows = len(island)
+    mine = slots[:, None] == island
+    columns, pushes = (np.where(mine, rng.standard_normal((len(slots), rows)), 0.0) for _ in range(2))
+    packed, pushed = (np.zeros((len(slots), packing.width)) for _ in range(2))
+    for k in range(rows):
+        packed[:, packing.column[k]] += columns[:, k]
+        pushed[:, packing.column[k]] += pushes[:, k]
+    x, impulses, which = rng.standard_normal(len(slots)), rng.standard_normal(rows), np.arange(len(slots))[::-1]
+    assert np.abs(packing.along(packed, x) - x @ columns).max() < 1e-12
+    assert np.abs(packing.together(packed, pushed) - columns.T @ pushes).max() < 1e-12
+    assert np.abs(packing.spread(pushed[which], which, impulses) - pushes[which] @ impulses).max() < 1e-12
+
+
+def test_a_crowd_moves_as_it_would_with_a_column_for_each_row(monkeypatch):
+    """People who land apart share columns: nobody may feel it."""
+    model = compile_model(crowd(4))
+    world = World(model, (Plane(),))
+    start = State(model.coordinates.zero(), 0.5 * np.random.default_rng(0).standard_normal(model.nv))
+
+    def fallen() -> State:
+        state = start
+        for _ in range(30):
+            state = step(world, state, 1 / 240)
+        return state
+
+    shared = fallen()
+    assert len(shared.memory.keys) > 40
+    packed = constraints._packed
+    monkeypatch.setattr(constraints, "_packed", lambda *given: Packing.none(len(packed(*given).column)))
+    assert np.abs(fallen().v - shared.v).max() < 1e-9
