@@ -73,7 +73,7 @@ def bake(
     """Writes link poses (F, n, 4, 4) from the source's start frame on into a new action and assigns it; the source's
     action stays as it is. Yields progress 0 … 1; nothing is written before the end. Returns what was Baked."""
     tracks = _tracks(character)
-    targets = _bone_poses(character, source, poses)
+    targets = bone_poses(character, source, poses)
     chain = _chain(character, character.bones if keying.blends else ())
     bones = [armature.data.bones[name] for name in character.rig.names]
     source = replace(source, end=source.start + len(poses) - 1)
@@ -92,17 +92,17 @@ def bake(
                 posed[bone] = blended[bone] = Matrix(own[bone])
                 continue
             if track is None or weight == 0:
-                local = _local(bones, own, bone, parent)
+                local = local_of(bones, own, bone, parent)
             else:
-                local = _local(bones, begin, bone, parent)
+                local = local_of(bones, begin, bone, parent)
                 if not track.held:
-                    aim = _unposed(bones, bone, parent, posed, Matrix(targets[frame - source.start, bone]))
-                    local = _simulated(local, aim, track.roams)
-            posed[bone] = _posed(bones, bone, parent, posed, local)
+                    aim = unposed(bones, bone, parent, posed, Matrix(targets[frame - source.start, bone]))
+                    local = aimed(local, aim, track.roams)
+            posed[bone] = to_pose(bones, bone, parent, posed, local)
             if blended is not posed:
                 if track is not None:
-                    local = track.between(_local(bones, own, bone, parent), local, weight)
-                blended[bone] = _posed(bones, bone, parent, blended, local)
+                    local = track.between(local_of(bones, own, bone, parent), local, weight)
+                blended[bone] = to_pose(bones, bone, parent, blended, local)
             elif track is not None:
                 track.turn = None
             if track is not None:
@@ -110,7 +110,7 @@ def bake(
         if shown is not None:
             shown[i, chain] = [blended[bone] for bone in chain]
         yield (1.0 if keying.mode == EVERY else SHARE) * (i + 1) / len(frames)
-    return (yield from _write(armature, character, tracks, source, keying, shown))
+    return (yield from write(armature, character, tracks, source, keying, shown))
 
 
 def _chain(character: Character, others: Iterable[int] = ()) -> list[int]:
@@ -136,7 +136,7 @@ def written_bones(character: Character) -> set[str]:
     return {character.rig.names[bone] for bone in _tracks(character)}
 
 
-def _bone_poses(character: Character, source: Source, poses: np.ndarray) -> np.ndarray:
+def bone_poses(character: Character, source: Source, poses: np.ndarray) -> np.ndarray:
     """Poses (F, bones, 4, 4) of the linked bones in the armature's space, without scale."""
     worlds = np.array([source.at(source.start + i)[1] for i in range(len(poses))])
     turns = np.swapaxes(rigid(worlds)[:, None, :3, :3], -1, -2)
@@ -146,18 +146,18 @@ def _bone_poses(character: Character, source: Source, poses: np.ndarray) -> np.n
     return result
 
 
-def _local(bones, poses: np.ndarray, bone: int, parent: int) -> Matrix:
+def local_of(bones, poses: np.ndarray, bone: int, parent: int) -> Matrix:
     """A bone's own transform (what its channels hold) in evaluated poses (n, 4, 4)."""
     above = {} if parent < 0 else {parent: Matrix(poses[parent])}
-    return _unposed(bones, bone, parent, above, Matrix(poses[bone]))
+    return unposed(bones, bone, parent, above, Matrix(poses[bone]))
 
 
-def _unposed(bones, bone: int, parent: int, posed: dict[int, Matrix], pose: Matrix) -> Matrix:
+def unposed(bones, bone: int, parent: int, posed: dict[int, Matrix], pose: Matrix) -> Matrix:
     """Blender's own way from a pose in the armature's space to the bone's channels: all its inheritance flags count."""
     return _converted(bones, bone, parent, posed, pose, invert=True)
 
 
-def _posed(bones, bone: int, parent: int, posed: dict[int, Matrix], local: Matrix) -> Matrix:
+def to_pose(bones, bone: int, parent: int, posed: dict[int, Matrix], local: Matrix) -> Matrix:
     return _converted(bones, bone, parent, posed, local, invert=False)
 
 
@@ -170,13 +170,13 @@ def _converted(bones, bone: int, parent: int, posed: dict[int, Matrix], matrix: 
     )
 
 
-def _simulated(start: Matrix, aim: Matrix, roams: bool) -> Matrix:
+def aimed(start: Matrix, aim: Matrix, roams: bool) -> Matrix:
     """What the channels will hold: the scale, and the location of a jointed bone, stay those of the start pose."""
     location, _, scale = start.decompose()
     return Matrix.LocRotScale(aim.to_translation() if roams else location, aim.to_quaternion(), scale)
 
 
-def _write(armature, character: Character, tracks: dict[int, Track], source: Source, keying: Keying, shown):
+def write(armature, character: Character, tracks: dict[int, Track], source: Source, keying: Keying, shown):
     """All curves in one go, into a copy of the source's action so that everything else plays as before. Yields progress
     while it chooses the keys; returns what was Baked."""
     names = character.rig.names
@@ -190,7 +190,7 @@ def _write(armature, character: Character, tracks: dict[int, Track], source: Sou
         turns = [values for _, values in rotations.values()]
         choosing = choose(keying, skeleton(armature, character, source, list(tracks), shown, locations, turns), source)
         choice = yield from _later(choosing)
-    before = armature.animation_data.action if armature.animation_data else None
+    before = playing(armature)
     identifier = compat.slot_identifier(armature)
     name = f"{armature.name} Dynamics"
     action = before.copy() if before else bpy.data.actions.new(name)
@@ -226,6 +226,11 @@ def _write(armature, character: Character, tracks: dict[int, Track], source: Sou
     changed = {"moved_max_m": choice.moved, "turned_max_deg": float(np.degrees(choice.turned))} if choice else {}
     keys = {"written": written, "every_frame": every, **changed}
     return Baked(action, _blended(source, keying, shown), _exact(source, keying), keys)
+
+
+def playing(armature):
+    """The action that moves an armature now, or None."""
+    return armature.animation_data.action if armature.animation_data else None
 
 
 def _later(steps: Iterator[float]):

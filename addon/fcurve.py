@@ -40,10 +40,17 @@ def write_fitted(holder, group, path: str, values: np.ndarray, first: int, kept:
         _write(holder, group, path, index, points, "BEZIER", "FREE")
 
 
+def write_steps(holder, path: str, first: int, values: list[float]) -> None:
+    """A curve with a key on every frame that keeps each value until the next."""
+    frames = np.arange(first, first + len(values))
+    _write(holder, None, path, 0, {"co": (frames, np.array(values, dtype=float))}, "CONSTANT", "AUTO_CLAMPED")
+
+
 def _write(holder, group, path: str, index: int, points: dict[str, tuple], interpolation: str, handles: str) -> None:
     numbers = _options()
     curve = holder.fcurves.new(path, index=index)
-    curve.group = group
+    if group:
+        curve.group = group
     keys = curve.keyframe_points
     count = len(points["co"][0])
     keys.add(count)

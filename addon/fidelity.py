@@ -13,7 +13,7 @@ from .cast import Actor, Cast
 from .connection import Grip
 from .prop import placed
 from .rig import rigid
-from .source import evaluated_poses
+from .source import deform_ends, evaluated_poses
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,7 @@ class _Follower:
         self.parents = [number[links[i].parent] for i in self.jointed]
         self.keyed = np.array([links[i].keyed for i in self.jointed], dtype=bool)
         self.held = self._anchors(actor.source.start)
+        self.drawn: np.ndarray | None = None
 
     def look(self, frame: int, expected: np.ndarray) -> tuple[np.ndarray, tuple[float, float, float, float]]:
         """The links' poses (n, 4, 4) at the scene's current frame, and the first four measures of Fidelity."""
@@ -97,9 +98,24 @@ class _Follower:
         elif self.keyed.any():
             anchors = np.where(self.keyed[:, None, None], self._anchors(frame), self.held)
         apart = np.linalg.norm((bones[self.parents] @ anchors)[:, :3, 0] - bones[self.jointed, :3, 3], axis=1)
+        if character.rig.controls:
+            place = max(place, self._drift(world))
         heads = bones[:, :3, 3]
         reach = np.abs([heads, heads - world[:3, 3]]).max()
         return actual, (place, turn, apart.max(initial=0.0), reach)
+
+    def _drift(self, world: np.ndarray) -> float:
+        """How far [m] the ends of the deform bones are now from where they were, in what carries them, when this was
+        first asked: what the rig itself adds."""
+        character = self.actor.character
+        controls = character.rig.controls
+        ends = deform_ends(self.actor.armature, character.rig)[character.bones]
+        poses, _ = evaluated_poses(self.actor.armature, character.rig)
+        own = (np.linalg.inv(poses[character.bones]) @ ends)[:, :3]
+        self.drawn = own if self.drawn is None else self.drawn
+        known = np.isin(character.bones, controls.deforms)
+        scale = float(np.linalg.norm(world[:3, 0]))
+        return scale * float(np.linalg.norm(own - self.drawn, axis=1)[known].max(initial=0.0))
 
     def _anchors(self, frame: int) -> np.ndarray:
         """Where the source has joints in their parents' bones (k, 4, 1) at a frame. Bones' matrices in Blender are

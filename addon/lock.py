@@ -15,8 +15,10 @@ ALONG = 0.1
 
 def locked(armature, character: Character) -> dict[str, dict[str, str]]:
     """The axes, as letters, about which rotation and along which location is locked, of each simulated bone that
-    physics turns or moves there."""
+    physics turns or moves there; none where controls do, which are chosen for not being locked."""
     found = {}
+    if character.rig.controls:
+        return found
     for k, (bone, link) in enumerate(zip(character.bones, character.links)):
         pose_bone = armature.pose.bones[character.rig.names[bone]]
         wanted = {}

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..core.shape import Shape
 from . import lock, rival, symmetry
-from .bake import written_bones
 from .cast import Actor
 from .collider import balls
+from .conduct import written_bones
 from .connection import live
 from .problem import ERROR, NOTE, ConversionError, Problem
 

@@ -2,7 +2,7 @@
 
 import bpy
 
-from . import lock, preflight, stage, surface, take
+from . import control, lock, preflight, probe, stage, surface, take
 from .anatomy import recognise
 from .problem import ConversionError, refused
 from .rig import read_rig
@@ -16,10 +16,13 @@ SLICE = 0.05
 def make_dynamic(armature) -> tuple[str, int, int]:
     """Gives every bone its default role and the armature its frame range; returns the naming that was recognised, the
     number of simulated bones and of those carried along. Raises ConversionError for what cannot be simulated."""
-    rig = read_rig(armature)
+    control.write(armature, {}, "", {})
+    rig = read_rig(armature, chain=control.is_controlled(armature))
     skin = read_skin(armature, rig)
     anatomy = recognise(rig, skin)
     roles = default_roles(rig, anatomy, skin)
+    if control.is_controlled(armature):
+        rig, roles = _map_controls(armature, rig, roles)
     for name, role in zip(rig.names, roles, strict=True):
         armature.pose.bones[name].armature_dynamics.role = role
     settings = armature.armature_dynamics
@@ -30,6 +33,31 @@ def make_dynamic(armature) -> tuple[str, int, int]:
         roles.count(SIMULATED),
         len(welded(rig, roles, carriers(rig, roles))),
     )
+
+
+def _map_controls(armature, rig, roles: list[str]) -> tuple:
+    """Finds the controls of the bones that are simulated, and of those between them; those without one are ignored.
+    Returns the rig and the roles, of the bones themselves where there are no controls."""
+    carrier = carriers(rig, roles)
+    wanted = {
+        above
+        for bone, role in enumerate(roles)
+        if role == SIMULATED
+        for above in rig.ancestors(bone)
+        if carrier[above] >= 0 and rig.deforms[above]
+    }
+    found = probe.find(armature, rig, sorted(wanted))
+    if not found.controls:
+        rig = read_rig(armature, chain=False)
+        skin = read_skin(armature, rig)
+        return rig, default_roles(rig, recognise(rig, skin), skin)
+    control.write(armature, found.controls, found.root, found.switches)
+    return read_rig(armature), [
+        IGNORED if is_carried and name not in found.controls else role
+        for name, role, is_carried in (
+            (name, role, control.is_carried(armature.pose.bones[name])) for name, role in zip(rig.names, roles)
+        )
+    ]
 
 
 class OnArmature:
@@ -79,6 +107,7 @@ class ARMATURE_DYNAMICS_OT_remove(OnArmature, bpy.types.Operator):
         for bone in armature.pose.bones:
             bone.armature_dynamics.role = IGNORED
             lock.relock(bone)
+        control.write(armature, {}, "", {})
         settings.enabled = False
         settings.problems.clear()
         return {"FINISHED"}

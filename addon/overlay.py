@@ -105,7 +105,7 @@ def _looks(armature, world: np.ndarray) -> tuple:
 def _prepared(armature, looks: tuple) -> wires.Wires:
     try:
         rig = read_rig(armature)
-        shapes = rest_shapes(armature, rig, take.roles(armature), take.options(armature))
+        shapes = rest_shapes(armature, rig, take.roles(armature, rig), take.options(armature))
     except ConversionError:  # said when it is simulated
         return wires.remember(armature, looks, {}, {})
     return wires.remember(armature, looks, shapes, {name: rig.rest[rig.index[name]] for name in shapes})

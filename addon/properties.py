@@ -214,6 +214,16 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
     source_animated: BoolProperty(
         name="Source Animated", description="Whether there was animation data before physics", default=True
     )
+    root_control: StringProperty(
+        name="Root Control", description="The control that carries the whole character; physics places it"
+    )
+    switches: StringProperty(
+        name="Switches",
+        description="Custom properties of bones that let controls carry the deform bones, and their values, one a line",
+    )
+    source_switches: StringProperty(
+        name="Source Switches", description="The switches as they were before physics, one a line"
+    )
     action: PointerProperty(type=bpy.types.Action, name="Dynamics Action", description="The action that physics wrote")
     summary: StringProperty(name="Result", description="What the last simulation measured")
     warnings: StringProperty(name="Warnings", description="What the last simulation had to say, one warning a line")
@@ -290,6 +300,10 @@ class ARMATURE_DYNAMICS_PG_bone(SurfaceSettings, bpy.types.PropertyGroup):
     )
     muted_drivers: StringProperty(
         name="Muted Drivers", description="Channels whose drivers were turned off, and their index, one a line"
+    )
+    control: StringProperty(
+        name="Control",
+        description="The bone that carries this one, and that gets the keys in its stead; empty where it has its own",
     )
     unlocked: StringProperty(name="Unlocked", description="Channels that Pre-flight unlocked, one a line")
 

@@ -8,6 +8,8 @@ from functools import cached_property
 import bpy
 import numpy as np
 
+from . import control
+from .control import ControlMap
 from .problem import ERROR, ConversionError, Problem
 
 UNEVEN_SCALE = 1e-3
@@ -19,7 +21,8 @@ class Rig:
     """The bones of one armature, parents before children, in world metres and without scale.
 
     `rest` (n, 4, 4) are rigid world poses of the bones; `heads`, `tails` (n, 3) their ends; `parents` (n,) the index of
-    each parent or -1; `connected`, `deforms` (n,) flags. `world` (4, 4) is the armature's matrix.
+    each parent or -1; `connected`, `deforms` (n,) flags. `world` (4, 4) is the armature's matrix. Where `controls`
+    carry the deform bones, those have their parents among each other.
     """
 
     armature: str
@@ -31,6 +34,7 @@ class Rig:
     deforms: np.ndarray
     world: np.ndarray
     index: dict[str, int] = field(repr=False)
+    controls: ControlMap | None = None
 
     @property
     def heads(self) -> np.ndarray:
@@ -105,9 +109,12 @@ def is_hidden(thing) -> bool:
     )
 
 
-def read_rig(armature, world: np.ndarray | None = None) -> Rig:
+def read_rig(armature, world: np.ndarray | None = None, *, chain: bool | None = None) -> Rig:
     """The snapshot of an armature object, standing at `world` (4, 4) or where it is now; ConversionError when there is
-    nothing that could be simulated."""
+    nothing that could be simulated.
+
+    `chain`: whether deform bones have their parents among each other; None where controls carry them.
+    """
     if armature is None or armature.type != "ARMATURE":
         raise ConversionError(
             "no armature: select an armature object"
@@ -119,8 +126,7 @@ def read_rig(armature, world: np.ndarray | None = None) -> Rig:
             f"armature {armature.name!r} is linked from another file and read-only; make a library "
             "override (Object > Library Override > Make)"
         )
-    bones = list(armature.data.bones)
-    if not bones:
+    if not armature.data.bones:
         raise ConversionError(f"armature {armature.name!r} has no bones; add bones in Edit Mode")
     if armature.mode == "EDIT":
         raise ConversionError(f"armature {armature.name!r} is being edited; leave Edit Mode (Tab)")
@@ -133,6 +139,11 @@ def read_rig(armature, world: np.ndarray | None = None) -> Rig:
         raise ConversionError(Problem("hidden", (), text, "show it", ERROR, things=(armature.name,), fix="show"))
     world = np.array(armature.matrix_world, dtype=float) if world is None else world
     check_scale(armature.name, world)
+    if control.is_mapped(armature) if chain is None else chain:
+        parents = control.deform_parents(armature)
+    else:
+        parents = {bone.name: bone.parent.name if bone.parent else None for bone in armature.data.bones}
+    bones = [armature.data.bones[name] for name in control.ordered(parents)]
     index = {bone.name: i for i, bone in enumerate(bones)}
     rest = rigid(world @ np.array([bone.matrix_local for bone in bones], dtype=float))
     tails = np.array([bone.tail_local for bone in bones], dtype=float) @ world[:3, :3].T + world[:3, 3]
@@ -141,11 +152,14 @@ def read_rig(armature, world: np.ndarray | None = None) -> Rig:
     return Rig(
         armature=armature.name,
         names=[bone.name for bone in bones],
-        parents=np.array([index[bone.parent.name] if bone.parent else -1 for bone in bones]),
+        parents=np.array([index.get(parents[bone.name], -1) for bone in bones]),
         rest=rest,
         tails=tails,
-        connected=np.array([bone.use_connect and bone.parent is not None for bone in bones]),
+        connected=np.array(
+            [bone.use_connect and bone.parent is not None and bone.parent.name == parents[bone.name] for bone in bones]
+        ),
         deforms=np.array([bone.use_deform for bone in bones]),
         world=world,
         index=index,
+        controls=control.read(armature, index),
     )

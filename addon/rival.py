@@ -61,6 +61,11 @@ def _moved(bone, constraint) -> list[str]:
     """The names of the bones that a constraint moves."""
     if constraint.type not in CHAINS:
         return [bone.name]
+    return chain_of(bone, constraint)
+
+
+def chain_of(bone, constraint) -> list[str]:
+    """The names of the bones that an IK or Spline IK constraint of a bone moves."""
     chain = [bone, *bone.parent_recursive]
     if constraint.type == "IK" and not constraint.use_tail:
         chain = chain[1:]

@@ -76,7 +76,7 @@ def welded(rig: Rig, roles: list[str], carrier: np.ndarray) -> list[Problem]:
     """One warning for each ignored bone that another carries."""
     warnings = []
     for bone, name in enumerate(rig.names):
-        if roles[bone] == IGNORED and carrier[bone] >= 0:
+        if roles[bone] == IGNORED and carrier[bone] >= 0 and (rig.controls is None or rig.deforms[bone]):
             reason = "zero_length" if _is_zero_length(rig, bone) else _reason_by_name(name) or "helper"
             warnings.append(
                 Problem(
@@ -87,3 +87,19 @@ def welded(rig: Rig, roles: list[str], carrier: np.ndarray) -> list[Problem]:
                 )
             )
     return warnings
+
+
+def undriven(rig: Rig, anatomy: Anatomy | None) -> list[Problem]:
+    """One note for each limb of a rig with controls that no control carries by itself."""
+    if rig.controls is None or anatomy is None:
+        return []
+    return [
+        Problem(
+            "undriven",
+            (rig.names[bone],),
+            "no control carries it by itself: it follows the bones around it, not simulated",
+            severity=NOTE,
+        )
+        for bone in anatomy.segments
+        if rig.controls.of(bone) < 0
+    ]

@@ -105,7 +105,8 @@ def still(armature, rig: Rig, frame: int) -> Source:
 
 
 def evaluated_poses(armature, rig: Rig) -> tuple[np.ndarray, np.ndarray]:
-    """The bones' poses (n, 4, 4) in the armature's space and its matrix (4, 4), as Blender evaluates them now."""
+    """The bones' poses (n, 4, 4) in the armature's space and its matrix (4, 4), as Blender evaluates them now; deform
+    bones that controls carry are where their bodies are."""
     evaluated = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
     bones = evaluated.pose.bones
     buffer = np.empty(16 * len(bones), dtype=np.float32)
@@ -113,7 +114,21 @@ def evaluated_poses(armature, rig: Rig) -> tuple[np.ndarray, np.ndarray]:
     poses = np.empty((len(rig.names), 4, 4))
     # pose bones need not stand in the order of the bones
     poses[[rig.index[bone.name] for bone in bones]] = buffer.reshape(-1, 4, 4).swapaxes(1, 2)
+    poses = rig.controls.bodied(poses) if rig.controls else poses
     return poses, np.array(evaluated.matrix_world, dtype=float)
+
+
+def deform_ends(armature, rig: Rig) -> np.ndarray:
+    """The heads and tails (n, 4, 2) of the bones as Blender evaluates them now, in the armature's space."""
+    evaluated = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    bones = evaluated.pose.bones
+    ends = np.ones((len(rig.names), 4, 2))
+    order = [rig.index[bone.name] for bone in bones]
+    for i, end in enumerate(("head", "tail")):
+        buffer = np.empty(3 * len(bones), dtype=np.float32)
+        bones.foreach_get(end, buffer)
+        ends[order, :3, i] = buffer.reshape(-1, 3)
+    return ends
 
 
 def _check(rig: Rig, poses: np.ndarray, worlds: np.ndarray) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import bpy
 
-from . import compat, lock, rival, switch
-from .bake import PATHS, written_bones
+from . import compat, control, lock, rival, switch
+from .bake import PATHS
+from .conduct import written_bones
 from .convert import Character
 
 SOURCE, SIMULATED, KEPT = switch.SOURCE, "SIMULATED", "KEPT"
@@ -17,13 +18,14 @@ SOURCE, SIMULATED, KEPT = switch.SOURCE, "SIMULATED", "KEPT"
 @dataclass(frozen=True)
 class Played:
     """What an armature played at some moment, by names: the action (with its library) and its slot, each bone's
-    rotation mode and channels, and what was turned off for it."""
+    rotation mode and channels, what was turned off for it, and the switches of its controls."""
 
     animated: bool
     action: tuple[str, str | None]
     slot: str
     channels: dict[str, tuple]
     muted: dict[str, rival.Muted]
+    switches: control.Switches
 
 
 def record(armature) -> Played:
@@ -39,6 +41,7 @@ def record(armature) -> Played:
             for bone in armature.pose.bones
         },
         {bone.name: rival.muted(bone) for bone in armature.pose.bones},
+        control.switched(armature),
     )
 
 
@@ -51,6 +54,7 @@ def restore(armature, played: Played) -> None:
     for bone in armature.pose.bones:
         rival.unmute(armature, bone)
         rival.mute(armature, bone, played.muted[bone.name])
+    control.turn(armature, played.switches)
     _refresh()
     # after the animation, which does not know what was posed and not keyed
     for bone in armature.pose.bones:
@@ -65,6 +69,7 @@ def play_source(armature) -> None:
         return
     switch.carry(armature)
     compat.assign_action(armature, settings.source_action, settings.source_slot, exact=True)
+    control.turn(armature, control.parsed(settings.source_switches))
     for bone in armature.pose.bones:
         own = bone.armature_dynamics
         rival.unmute(armature, bone)
@@ -86,6 +91,7 @@ def set_simulated(armature, before: Played, action, members: Sequence = ()) -> N
     if settings.state == SOURCE:
         settings.source_action = bpy.data.actions.get(before.action)
         settings.source_slot, settings.source_animated = before.slot, before.animated
+        settings.source_switches = control.lines(before.switches)
     elif settings.state == SIMULATED:
         _remove_take(settings)
     for bone in armature.pose.bones:

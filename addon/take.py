@@ -13,6 +13,7 @@ from ..core import Motion, Simulation, SimulationError, Trajectory, compile_mode
 from . import connection, keying, objection, scenery, stage, touches
 from .bake import bake
 from .cast import Actor, Cast, assemble
+from .conduct import conduct
 from .connection import Grip
 from .convert import Options, convert
 from .effector import read_fields
@@ -20,7 +21,7 @@ from .fidelity import measure
 from .problem import ConversionError, Problem
 from .prop import sample_props
 from .report import Report, held, jams, measured
-from .rig import read_rig
+from .rig import Rig, read_rig
 from .source import Source, action_range, sample
 from .surface import layer_bits, surface_values
 
@@ -88,7 +89,8 @@ def take(armature) -> Iterator[tuple[str, float]]:
         for i, actor in enumerate(cast.actors):
             own = actor.armature
             stage.mute_rivals(own, actor.character)
-            writing = bake(own, actor.character, actor.source, poses[:, actor.links], keys)
+            write = conduct if actor.character.rig.controls else bake
+            writing = write(own, actor.character, actor.source, poses[:, actor.links], keys)
             bakes.append((yield from _stage("bake", writing, i, len(members))))
         clock.append(time.perf_counter())
         loops = [list(trajectory.loop_names).index(grip.name) for grip in grips]
@@ -189,7 +191,7 @@ def _cast(armature, members: list, start: int, end: int, *, beyond: bool):
 def actor_of(armature, source: Source) -> Actor:
     """An armature with the character it becomes in the pose in which the source starts."""
     rig = read_rig(armature, source.at(source.start)[1])
-    return Actor(armature, source, convert(armature, rig, source, roles(armature), options(armature)))
+    return Actor(armature, source, convert(armature, rig, source, roles(armature, rig), options(armature)))
 
 
 def gravity() -> np.ndarray:
@@ -211,11 +213,11 @@ def options(armature) -> Options:
     )
 
 
-def roles(armature) -> list[str] | None:
-    """The roles that the animator chose, or None for an armature that was not made dynamic."""
+def roles(armature, rig: Rig) -> list[str] | None:
+    """The roles that the animator chose for the rig's bones, or None for an armature that was not made dynamic."""
     if not armature.armature_dynamics.enabled:
         return None
-    return [armature.pose.bones[bone.name].armature_dynamics.role for bone in armature.data.bones]
+    return [armature.pose.bones[name].armature_dynamics.role for name in rig.names]
 
 
 def _warnings(cast: Cast, actor: Actor) -> list[Problem]:

@@ -1,0 +1,251 @@
+"""Rigs that are posed by controls: which control carries each deform bone, and the switches that let it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+SAME = 1e-3
+"""Bones whose heads and directions at rest differ by less than this, relative to their length, stand in one place."""
+
+SWITCH = re.compile(r'pose\.bones\["(?P<bone>(?:[^"\\]|\\.)*)"\]\["(?P<name>(?:[^"\\]|\\.)*)"\] = (?P<value>.+)')
+"""A line of the switches: a custom property of a pose bone, and what it has to be."""
+
+Switches = dict[tuple[str, str], float]
+"""What custom properties (bone, name) have to be."""
+
+
+@dataclass(frozen=True)
+class ControlMap:
+    """The rig's numbers of the deform bones (k,) that controls carry, of those `controls`, and of the `bodies` that
+    stand for the deform bones: what copies the control, whatever else the deform bone does (twist, stretch).
+
+    `seats` (k, 4, 4): the deform bone's place in its body's at rest; `root`: the control that carries all, or -1.
+    """
+
+    deforms: np.ndarray
+    controls: np.ndarray
+    bodies: np.ndarray
+    seats: np.ndarray
+    root: int
+
+    def of(self, bone: int) -> int:
+        """The control of a deform bone, or -1."""
+        found = np.flatnonzero(self.deforms == bone)
+        return int(self.controls[found[0]]) if len(found) else -1
+
+    def bodied(self, poses: np.ndarray) -> np.ndarray:
+        """Poses (..., n, 4, 4) with the deform bones where their bodies carry them."""
+        result = poses.copy()
+        result[..., self.deforms, :, :] = poses[..., self.bodies, :, :] @ self.seats
+        return result
+
+
+def is_mapped(armature) -> bool:
+    """Whether a control is known for any bone of an armature."""
+    return any(bone.armature_dynamics.control for bone in armature.pose.bones)
+
+
+def read(armature, index: dict[str, int]) -> ControlMap | None:
+    """The map that the armature's bones hold, by the `index` of each bone's name; None where they hold none."""
+    bones, pairs = armature.data.bones, []
+    for bone in armature.pose.bones:
+        control = bone.armature_dynamics.control
+        if control in bones:
+            pairs.append((bone.name, control, _body(armature, control)))
+    if not pairs:
+        return None
+    rest = np.array([[bones[name].matrix_local for name in pair] for pair in pairs], dtype=float)
+    deforms, controls, bodies = (np.array(column) for column in zip(*([index[n] for n in pair] for pair in pairs)))
+    root = index.get(armature.armature_dynamics.root_control, -1)
+    return ControlMap(deforms, controls, bodies, np.linalg.inv(rest[:, 2]) @ rest[:, 0], root)
+
+
+def _body(armature, control: str) -> str:
+    """The bone that copies a control among other things, as those between hands and feet do, or the control itself."""
+    for bone in armature.pose.bones:
+        copied = [own for own in bone.constraints if own.type == "COPY_TRANSFORMS" and not own.mute]
+        if len(copied) > 1 and any(own.subtarget == control for own in copied):
+            return bone.name
+    return control
+
+
+def write(armature, controls: dict[str, str], root: str, switches: Switches) -> None:
+    """Lets an armature's bones hold a map: deform bones' controls by name, the root control, and what custom properties
+    (bone, name) have to be."""
+    for bone in armature.pose.bones:
+        bone.armature_dynamics.control = controls.get(bone.name, "")
+    settings = armature.armature_dynamics
+    settings.root_control = root
+    settings.switches = lines(switches)
+
+
+def switches(armature) -> Switches:
+    """What custom properties have to be while physics moves the controls; those that exist."""
+    return {
+        (bone, name): value
+        for (bone, name), value in parsed(armature.armature_dynamics.switches).items()
+        if bone in armature.pose.bones and name in armature.pose.bones[bone]
+    }
+
+
+def switched(armature) -> Switches:
+    """What these custom properties are now."""
+    return {(bone, name): float(armature.pose.bones[bone][name]) for bone, name in switches(armature)}
+
+
+def is_switched(armature) -> bool:
+    """Whether all switches are as they have to be, at the current frame."""
+    return all(abs(switched(armature)[which] - value) < 1e-6 for which, value in switches(armature).items())
+
+
+def parsed(text: str) -> Switches:
+    """The switches that are written one a line."""
+    found = (SWITCH.fullmatch(line.strip()) for line in text.splitlines())
+    return {(_plain(m["bone"]), _plain(m["name"])): float(m["value"]) for m in found if m}
+
+
+def lines(turned: Switches) -> str:
+    return "\n".join(f"{switch_path(*which)} = {value:.9g}" for which, value in turned.items())
+
+
+def switch_path(bone: str, name: str) -> str:
+    """The data path of a pose bone's custom property."""
+    return f'pose.bones["{bpy.utils.escape_identifier(bone)}"]["{bpy.utils.escape_identifier(name)}"]'
+
+
+def turn(armature, turned: Switches) -> None:
+    """Gives custom properties values, each of its own type; those that are gone are passed over."""
+    for (bone, name), value in turned.items():
+        holder = armature.pose.bones.get(bone)
+        if holder is not None and name in holder:
+            holder[name] = type(holder[name])(value)
+            armature.update_tag()
+
+
+def _plain(text: str) -> str:
+    return text.replace('\\"', '"').replace("\\\\", "\\")
+
+
+def is_controlled(armature) -> bool:
+    """Whether most deform bones are moved by other bones rather than by their own channels."""
+    deforms = [bone for bone in armature.pose.bones if bone.bone.use_deform]
+    moved = [bone for bone in deforms if is_carried(bone)]
+    return 2 * len(moved) > len(deforms)
+
+
+def is_carried(bone) -> bool:
+    """Whether constraints of a deform bone, or of the helpers that it hangs from, move it."""
+    if any(map(is_active, bone.constraints)):
+        return True
+    for above in bone.parent_recursive:
+        if above.bone.use_deform:
+            return False
+        if any(map(is_active, above.constraints)):
+            return True
+    return False
+
+
+def is_active(constraint) -> bool:
+    return not constraint.mute and constraint.is_valid and constraint.influence > 0
+
+
+def deform_parents(armature) -> dict[str, str | None]:
+    """The name of each bone's parent. A deform bone that hangs from helpers has the deform bone that stands where one of
+    them stands at rest: so the chain of deform bones is the body's, however the rig holds it together."""
+    bones = armature.data.bones
+    standing: dict[tuple, list] = {}
+    for bone in bones:
+        if bone.use_deform:
+            standing.setdefault(_place(bone), []).append(bone)
+    parents = {bone.name: bone.parent.name if bone.parent else None for bone in bones}
+    for bone in bones:
+        if bone.use_deform and bone.parent and not bone.parent.use_deform:
+            found = next((other for other in _twins(bone, standing) if not _is_below(parents, other, bone.name)), None)
+            if found:
+                parents[bone.name] = found
+    return parents
+
+
+def _twins(bone, standing: dict[tuple, list]):
+    for above in bone.parent_recursive:
+        if above.use_deform:
+            yield above.name
+            return
+        for other in standing.get(_place(above), ()):
+            near = SAME * above.length
+            same = (other.head_local - above.head_local).length < near and (_along(other) - _along(above)).length < SAME
+            if other != bone and same:
+                yield other.name
+
+
+def _along(bone) -> Vector:
+    return (bone.tail_local - bone.head_local).normalized()
+
+
+def _place(bone) -> tuple:
+    # bones that differ by rounding may fall on two sides of a boundary: a coarse grid makes that rare
+    return tuple(np.round(np.array(bone.head_local), 3))
+
+
+def _is_below(parents: dict[str, str | None], name: str | None, above: str) -> bool:
+    while name is not None:
+        if name == above:
+            return True
+        name = parents[name]
+    return False
+
+
+def ordered(parents: dict[str, str | None]) -> list[str]:
+    """Names with parents before children, otherwise in their own order."""
+    done: dict[str, None] = {}
+    for name in parents:
+        line = [name]
+        while line[-1] not in done and parents[line[-1]] is not None and parents[line[-1]] not in done:
+            line.append(parents[line[-1]])
+        done.update(dict.fromkeys(reversed(line)))
+    return list(done)
+
+
+def upstream(armature, names: Iterable[str]) -> set[str]:
+    """The names of all bones that the pose of these bones depends on now, by parents and constraints."""
+    bones, found, pending = armature.pose.bones, set(), list(names)
+    while pending:
+        bone = bones.get(pending.pop())
+        if bone is None or bone.name in found:
+            continue
+        found.add(bone.name)
+        if bone.parent:
+            pending.append(bone.parent.name)
+        for constraint in filter(is_active, bone.constraints):
+            pending += targets(armature, constraint)
+    return found
+
+
+def upstreams(armature, names: Iterable[str]) -> dict[str, set[str]]:
+    """For each of these bones the others that its pose depends on while its switches are as they have to be."""
+    before = switched(armature)
+    try:
+        turn(armature, switches(armature))
+        bpy.context.view_layer.update()
+        return {name: upstream(armature, [name]) - {name} for name in names}
+    finally:
+        turn(armature, before)
+        bpy.context.view_layer.update()
+
+
+def targets(armature, constraint) -> list[str]:
+    """The names of the armature's bones that a constraint looks at."""
+    if constraint.type == "ARMATURE":
+        return [own.subtarget for own in constraint.targets if own.target == armature and own.weight > 0]
+    pairs = (("target", "subtarget"), ("pole_target", "pole_subtarget"))
+    return [
+        getattr(constraint, bone)
+        for thing, bone in pairs
+        if getattr(constraint, thing, None) == armature and getattr(constraint, bone, "")
+    ]

@@ -1,0 +1,248 @@
+"""Rigs that are posed by controls: simulated through their deform bones, the result on the controls."""
+
+import re
+
+import bpy
+import numpy as np
+import pytest
+from armature_dynamics.addon import control, operators, probe, stage
+from armature_dynamics.addon.preset import control_presets
+from armature_dynamics.addon.rig import read_rig
+from evaluated import differences, evaluated
+from rigs import curves, finished, key, make_rig, simulate, take
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def rig(generated_rig):
+    """The rig that Rigify generates, made dynamic."""
+    bpy.context.view_layer.objects.active = generated_rig
+    assert bpy.ops.armature_dynamics.make_dynamic() == {"FINISHED"}
+    return generated_rig
+
+
+def _controls(armature):
+    return {bone.name: own for bone in armature.pose.bones if (own := bone.armature_dynamics.control)}
+
+
+def _ends(armature, frames):
+    """Heads and tails (F, n, 2, 3) [m] of the simulated deform bones as Blender evaluates them; and their names."""
+    names = [bone.name for bone in armature.data.bones]
+    kept = [i for i, name in enumerate(names) if armature.pose.bones[name].armature_dynamics.role == "SIMULATED"]
+    return evaluated(armature, frames)[0][:, kept], [names[i] for i in kept]
+
+
+def test_the_map_is_found_by_looking_at_the_rig(rig):
+    """No list of names is needed: what the file says of Rigify's rigs is what constraints and a look at them tell."""
+    own = rig.armature_dynamics
+    described = probe.Found(_controls(rig), own.root_control, control.switches(rig))
+    snapshot = read_rig(rig)
+    seen = probe.derive(rig, snapshot, sorted(described.controls, key=snapshot.names.index))
+    assert seen == described
+    assert described.root == "torso"
+    assert set(described.controls.values()) >= {"spine_fk", "upper_arm_fk.L", "forearm_fk.L", "hand_fk.L", "shin_fk.R"}
+    assert described.switches == {
+        (f"{limb}_parent.{side}", "IK_FK"): 1.0 for limb in ("upper_arm", "thigh") for side in "LR"
+    }
+
+
+def test_looking_at_a_rig_leaves_it_as_it_was(generated_rig):
+    """Controls are turned to see what they carry: nobody may notice."""
+    key(generated_rig, "torso", "location", {1: (0, 0, 0), 20: (0, -1, 0)})
+    bpy.context.scene.frame_set(13)
+    generated_rig.pose.bones["hand_ik.L"].location = (0.1, 0.2, 0.3)
+    generated_rig.pose.bones["thigh_parent.L"]["IK_FK"] = 0.25
+    bpy.context.view_layer.update()
+    before = evaluated(generated_rig, [13])
+    generated_rig.pose.bones["hand_ik.L"].location = (0.1, 0.2, 0.3)
+    snapshot = read_rig(generated_rig, chain=True)
+    names = [name for name in snapshot.names if re.fullmatch(r"DEF-(thigh|shin|spine\.00\d|forearm)(\.[LR])?", name)]
+    assert probe.derive(generated_rig, snapshot, names).controls["DEF-shin.L"] == "shin_fk.L"
+    assert generated_rig.pose.bones["thigh_parent.L"]["IK_FK"] == 0.25
+    assert np.allclose(generated_rig.pose.bones["hand_ik.L"].location, (0.1, 0.2, 0.3))
+    assert generated_rig.animation_data.action is not None
+    bpy.context.view_layer.update()
+    assert max(differences(before, evaluated(generated_rig, [13]))) < 1e-3
+
+
+def test_the_deform_bones_fall_by_keys_of_the_controls(rig):
+    """What is drawn falls, limp and in one piece; keys are on the controls, where the animator goes on."""
+    start, names = _ends(rig, [1])
+    report = simulate(rig, end=72)
+    assert report.ok, report.news()
+    assert report.bake_error_max_m <= 1e-4 and report.bake_error_max_deg <= 0.01
+    written = {curve.data_path.split('"')[1] for curve in curves(rig.animation_data.action)}
+    assert written == {*_controls(rig).values(), "torso", *(bone for bone, _ in control.switches(rig))}
+    assert not any(name.startswith(("DEF-", "ORG-", "MCH-")) for name in written)
+    ends, _ = _ends(rig, [1, 72])
+    assert np.abs(ends[0] - start[0]).max() < 1e-4, "the first frame is the source's"
+    assert start[0, names.index("DEF-spine"), 0, 2] - ends[1, names.index("DEF-spine"), 0, 2] > 0.5
+
+
+def test_deform_bones_stay_jointed_on_the_evaluated_rig(rig):
+    """An upper arm ends where the forearm begins, on every frame, whatever the rig puts between them."""
+    simulate(rig, end=48)
+    frames = range(1, 49)
+    ends, names = evaluated(rig, frames)[0], [bone.name for bone in rig.data.bones]
+    for upper, lower in (
+        ("DEF-upper_arm.L.001", "DEF-forearm.L"), ("DEF-forearm.R.001", "DEF-hand.R"),
+        ("DEF-thigh.L.001", "DEF-shin.L"), ("DEF-shin.R.001", "DEF-foot.R"),
+        ("DEF-spine", "DEF-spine.001"), ("DEF-spine.001", "DEF-spine.002"), ("DEF-spine.002", "DEF-spine.003"),
+    ):  # fmt: skip
+        gap = np.linalg.norm(ends[:, names.index(upper), 1] - ends[:, names.index(lower), 0], axis=1).max()
+        assert gap <= 1e-4, (upper, lower, gap)
+    lengths = np.linalg.norm(ends[:, :, 1] - ends[:, :, 0], axis=2)
+    limbs = [i for i, name in enumerate(names) if re.match(r"DEF-(upper_arm|forearm|thigh|shin)", name)]
+    assert (np.ptp(lengths[:, limbs], axis=0) < 1e-4).all(), "nothing stretches"
+
+
+def test_inverse_kinematics_hand_over_without_a_jump(rig):
+    """A walk on IK feet ends in a fall on FK controls: what is seen goes on from where it was."""
+    key(rig, "torso", "location", {1: (0, 0, -0.05), 20: (0, -0.2, -0.15)})
+    key(rig, "foot_ik.L", "location", {1: (0, 0, 0), 20: (0, -0.2, 0.2)})
+    key(rig, "hand_ik.R", "location", {1: (0.1, 0, 0), 20: (0.2, -0.2, 0.2)})
+    before = evaluated(rig, range(1, 11))
+    report = simulate(rig, start=10, end=20)
+    assert report.ok, report.news()
+    after = evaluated(rig, range(1, 11))
+    shown = [i for i, bone in enumerate(rig.data.bones) if bone.use_deform]
+    assert np.abs(before[0] - after[0])[:, shown].max() < 2e-4
+    values = {frame: _switch(rig, frame) for frame in (1, 9, 10, 20)}
+    assert values == {1: 0.0, 9: 0.0, 10: 1.0, 20: 1.0}
+    ends, _ = _ends(rig, range(7, 14))
+    steps = np.linalg.norm(np.diff(ends, 2, axis=0), axis=-1)
+    assert steps.max() < 0.03, "it goes on as fast as it was"
+
+
+def _switch(rig, frame):
+    bpy.context.scene.frame_set(frame)
+    return float(rig.pose.bones["thigh_parent.L"]["IK_FK"])
+
+
+def test_discard_turns_the_switches_back(rig):
+    """An animator who changes her mind has her IK feet again."""
+    key(rig, "hand_ik.L", "location", {1: (0, 0, 0), 20: (0, -0.3, 0.2)})
+    rig.pose.bones["upper_arm_parent.L"]["IK_FK"] = 0.5
+    before = evaluated(rig, [1, 12])
+    simulate(rig, end=12)
+    assert rig.pose.bones["upper_arm_parent.L"]["IK_FK"] == 1.0
+    simulate(rig, end=12)
+    bpy.ops.armature_dynamics.discard()
+    assert rig.pose.bones["upper_arm_parent.L"]["IK_FK"] == 0.5
+    assert max(differences(before, evaluated(rig, [1, 12]))) < 1e-3
+
+
+def test_a_take_that_is_stopped_leaves_nothing(rig):
+    """Esc while the controls are written: no action, no switch, no moved playhead."""
+    bpy.context.scene.frame_set(3)
+    own = rig.armature_dynamics
+    own.frame_start, own.frame_end = 1, 12
+    for stop in ("simulate", "bake", "measure"):
+        for number, (name, _) in enumerate(steps := take.take(rig)):
+            if name == stop:
+                steps.close()
+                break
+        assert (own.state, len(bpy.data.actions), bpy.context.scene.frame_current) == (stage.SOURCE, 0, 3)
+        assert rig.pose.bones["thigh_parent.L"]["IK_FK"] == 0.0
+
+
+def test_fewer_keys_and_blends_work_on_controls_too(rig):
+    """The same settings of Keys, within the same tolerance; and back to the animation at the end."""
+    key(rig, "torso", "location", {1: (0, 0, -0.05), 30: (0, -0.2, -0.1)})
+    source = evaluated(rig, [36])
+    report = simulate(rig, end=36, key_mode="REDUCED", key_distance=1.0, key_angle=0.1)
+    assert report.ok, report.news()
+    assert report.keys["written"] < report.keys["every_frame"] / 2
+    report = simulate(rig, end=36, key_mode="EVERY", blend_in=5, blend_out=8)
+    assert report.ok, report.news()
+    shown = [i for i, bone in enumerate(rig.data.bones) if bone.use_deform]
+    assert np.abs(source[0] - evaluated(rig, [36])[0])[:, shown].max() < 2e-4
+
+
+def test_limbs_that_are_stretched_at_the_start_are_told(rig):
+    """Forward kinematics cannot hold what inverse kinematics pulled long: physics takes the limb's own length."""
+    rig.pose.bones["torso"].location = (0, 0, 0.2)
+    bpy.context.view_layer.update()
+    report = simulate(rig, end=12)
+    stretched = {problem.bone for problem in report.warnings if problem.code == "stretched"}
+    assert {"DEF-shin.L", "DEF-shin.R"} <= stretched
+    assert report.joint_separation_max_m < 1e-5 and report.bake_error_max_m <= 1e-4
+    assert report.ok, report.news()
+
+
+def test_what_no_control_carries_is_listed(rig):
+    """Rigify's neck bends two bones by one control: the second follows, and it is said."""
+    report = simulate(rig, end=3)
+    assert [problem.bone for problem in report.warnings if problem.code == "undriven"] == ["DEF-spine.005"]
+
+
+def _puppet():
+    """Two deform bones that copy two controls of other names, and a switch between these and a third that is IK."""
+    rows = [
+        ("cog", (0, 0, 1), (0, 0.2, 1), None, False),
+        ("lower ctl", (0, 0, 1), (0, 0, 1.3), "cog", False),
+        ("upper ctl", (0, 0, 1.3), (0, 0, 1.6), "lower ctl", False),
+        ("lower", (0, 0, 1), (0, 0, 1.3), None, False),
+        ("upper", (0, 0, 1.3), (0, 0, 1.6), "lower", True),
+    ]
+    armature = make_rig(rows)
+    for name in ("lower", "upper"):
+        constraint = armature.pose.bones[name].constraints.new("COPY_TRANSFORMS")
+        constraint.target, constraint.subtarget = armature, f"{name} ctl"
+    for name in ("cog", "lower ctl", "upper ctl"):
+        armature.data.bones[name].use_deform = False
+    bpy.context.view_layer.update()
+    return armature
+
+
+def test_any_rig_of_copies_is_understood():
+    """A rigger's own names, no preset: the controls get the keys."""
+    puppet = _puppet()
+    report = simulate(puppet, end=12)
+    assert report.ok, report.news()
+    assert _controls(puppet) == {"lower": "lower ctl", "upper": "upper ctl"}
+    assert puppet.armature_dynamics.root_control == "lower ctl"
+    written = {curve.data_path.split('"')[1] for curve in curves(puppet.animation_data.action)}
+    assert written == {"lower ctl", "upper ctl"}
+
+
+def test_a_preset_file_describes_a_rig(monkeypatch):
+    """What cannot be seen can be written down: the file's word counts before a look."""
+    puppet = _puppet()
+    puppet.pose.bones["cog"]["free"] = 0
+    content = {
+        "controls": {re.compile("(lower|upper)"): r"\1 ctl"},
+        "root": "lower ctl",
+        "switches": {re.compile("cog"): {"free": 1, "missing": 2}},
+    }
+    monkeypatch.setattr(probe, "control_presets", lambda: [content])
+    operators.make_dynamic(puppet)
+    assert puppet.armature_dynamics.root_control == "lower ctl"
+    assert control.switches(puppet) == {("cog", "free"): 1.0}
+    report = finished(take.take(puppet))
+    assert report.ok, report.news()
+    assert puppet.pose.bones["cog"]["free"] == 1
+    bpy.ops.armature_dynamics.discard()
+    assert puppet.pose.bones["cog"]["free"] == 0
+
+
+def test_presets_of_controls_can_be_read():
+    """Every file has what is asked of it."""
+    for preset in control_presets():
+        assert preset["controls"] and isinstance(preset["root"], str) and isinstance(preset["switches"], dict)
+
+
+def test_settings_of_a_map_survive_saving(rig, tmp_path):
+    """The map lives on the bones, like roles."""
+    before = _controls(rig)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "rig.blend"))
+    assert _controls(bpy.data.objects["rig"]) == before
+    assert simulate(bpy.data.objects["rig"], end=5).ok
+
+
+def test_a_rig_of_its_own_bones_has_no_map(metarig):
+    """Nothing changes for rigs whose bones are posed themselves."""
+    operators.make_dynamic(metarig)
+    assert _controls(metarig) == {} and read_rig(metarig).controls is None
