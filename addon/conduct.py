@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
-from mathutils import Matrix
+from mathutils import Matrix, Vector
 
 from . import bake, compat, control
-from .bake import Baked, Track
+from .bake import Track
 from .convert import Character
 from .fcurve import write_steps
 from .keying import EVERY, EVERY_FRAME, Keying
@@ -33,14 +33,14 @@ def written_bones(character: Character) -> set[str]:
 
 
 def _driven(character: Character) -> dict[int, int]:
-    """The control of each deform bone that is simulated, or that must hold still between two that are."""
+    """The control of each deform bone that is simulated, or that must hold still: between two that are, or as a switch
+    turns from one control to another."""
     rig = character.rig
-    needed = {
-        above for bone, role in enumerate(character.roles) if role == SIMULATED for above in rig.ancestors(bone)
-    }
+    needed = {above for bone, role in enumerate(character.roles) if role == SIMULATED for above in rig.ancestors(bone)}
+    switched = rig.controls.deforms[rig.controls.bodies != rig.controls.controls].tolist()
     return {
         bone: rig.controls.of(bone)
-        for bone in sorted(needed)
+        for bone in sorted({*needed, *switched} if needed else ())
         if character.carrier[bone] >= 0 and character.roles[bone] != ANIMATED and rig.controls.of(bone) >= 0
     }
 
@@ -68,8 +68,8 @@ class _Hold:
 def conduct(
     armature, character: Character, source: Source, poses: np.ndarray, keying: Keying = EVERY_FRAME
 ) -> Iterator[float]:
-    """Like `bake.bake`, for a rig whose deform bones are carried by controls. How a control hangs from those above it is
-    seen on the rig itself: written, looked at, and corrected until all are in place."""
+    """Like `bake.bake`, for a rig whose deform bones are carried by controls. How a control hangs from those above it
+    is seen on the rig itself: written, looked at, and corrected until all are in place."""
     source = replace(source, end=source.start + len(poses) - 1)
     holds = _holds(armature, character, source)
     frames = keying.frames(source)
@@ -96,7 +96,8 @@ def conduct(
             compat.assign_action(armature, played, identifier, exact=True)
             bpy.data.actions.remove(action)
             action = None
-            baked = yield from _quick(_written(armature, character, tracks, source, before, keying, seen))
+            shown = _expected(holds, seen, stood)
+            baked = yield from _quick(_written(armature, character, tracks, source, before, keying, shown))
             action = baked.action
     except BaseException:
         if action is not None:
@@ -124,7 +125,8 @@ def _holds(armature, character: Character, source: Source) -> list[_Hold]:
     names = [rig.names[bone] for bone in (*driven.values(), *roots)]
     above = {name: own & set(names) for name, own in control.upstreams(armature, names).items()}
     level = {name: len(above[name]) for name in names}
-    free = {bone for bone, link in zip(character.bones, character.links) if link.joint.kind == "free" and not link.keyed}
+    links = zip(character.bones, character.links)
+    free = {bone for bone, link in links if link.joint.kind == "free" and not link.keyed}
     rest = {name: Matrix(bones[name].matrix_local) for name in rig.names}
     holds = []
     for deform, bone in driven.items():
@@ -166,7 +168,8 @@ def _solved(armature, character, source, keying, holds, aims, seen) -> tuple[dic
     bones = [armature.data.bones[name] for name in rig.names]
     tracks = {hold.bone: Track(roams=hold.roams) for hold in holds}
     begin, _ = source.at(source.start)
-    stood = []
+    stood: list[dict[int, Matrix]] = []
+    scales: dict[int, Vector] = {}
     for i, frame in enumerate(keying.frames(source)):
         own, _ = source.at(frame)
         weight = keying.weight(frame, source)
@@ -179,22 +182,33 @@ def _solved(armature, character, source, keying, holds, aims, seen) -> tuple[dic
                 continue
             above = _parent_pose(hold, seen[i], stands)
             start = bake.local_of(bones, begin, hold.bone, hold.parent)
+            carries = hold.bone in rig.controls.controls
+
+            def needed(pose: np.ndarray) -> Matrix:
+                """The control's own transform for a deform bone's pose, as far as it is one of the controls' own."""
+                return bake.unposed(bones, hold.bone, hold.parent, above, Matrix(pose) @ hold.seat.inverted())  # noqa: B023
+
+            if carries and hold.bone not in scales:
+                # inverse kinematics stretches limbs, in Rigify always a little: controls that take over keep that
+                scales[hold.bone] = needed(begin[hold.deform]).to_scale()
             locals_ = []
             if weight < 1:
                 # where the source's animation has the deform bone, whichever way the rig brought it there
-                aim = Matrix(own[hold.deform]) @ hold.seat.inverted()
-                if hold.roams and hold.bone not in rig.controls.controls:
-                    aim = Matrix(own[hold.bone])
-                locals_.append(bake.aimed(start, bake.unposed(bones, hold.bone, hold.parent, above, aim), hold.roams))
+                aim = needed(own[hold.deform]) if carries else bake.local_of(bones, own, hold.bone, hold.parent)
+                locals_.append(_held(start, aim, aim.to_scale(), hold.roams))
             if weight > 0:
-                aim = Matrix(aims[hold.deform][min(frame, source.end) - source.start]) @ hold.seat.inverted()
-                locals_.append(bake.aimed(start, bake.unposed(bones, hold.bone, hold.parent, above, aim), hold.roams))
+                aim = needed(aims[hold.deform][min(frame, source.end) - source.start])
+                locals_.append(_held(start, aim, scales.get(hold.bone, start.to_scale()), hold.roams))
             local = track.between(*locals_, weight) if len(locals_) == 2 else locals_[0]
             if len(locals_) == 1:
                 track.turn = None
             track.append(local)
             stands[hold.bone] = bake.to_pose(bones, hold.bone, hold.parent, above, local)
     return tracks, stood
+
+
+def _held(start: Matrix, aim: Matrix, scale: Vector, roams: bool) -> Matrix:
+    return Matrix.LocRotScale((aim if roams else start).to_translation(), aim.to_quaternion(), scale)
 
 
 def _parent_pose(hold: _Hold, seen: np.ndarray, stands: dict[int, Matrix]) -> dict[int, Matrix]:
@@ -242,6 +256,15 @@ def _seen(armature, rig, source: Source, frames: range, turn: int) -> Iterator[f
     return seen
 
 
+def _expected(holds: list[_Hold], seen: np.ndarray, stood: list[dict[int, Matrix]]) -> np.ndarray:
+    """What was `seen` (F, n, 4, 4), with the deform bones where the controls were meant to bring them."""
+    shown = seen.copy()
+    for own, stands in zip(shown, stood):
+        for hold in holds if stands else ():
+            own[hold.deform] = stands[hold.bone] @ hold.seat
+    return shown
+
+
 def _off(holds: list[_Hold], seen: np.ndarray, stood: list[dict], size: float) -> float:
     """How far controls are from where they were to stand, the worst of all, relative to the size or in turn."""
     worst = 0.0
@@ -250,4 +273,3 @@ def _off(holds: list[_Hold], seen: np.ndarray, stood: list[dict], size: float) -
             away = own[hold.bone] - np.array(stands[hold.bone])
             worst = max(worst, float(np.linalg.norm(away[:3, 3])) / size, float(np.abs(away[:3, :3]).max()))
     return worst
-

@@ -68,11 +68,23 @@ def read(armature, index: dict[str, int]) -> ControlMap | None:
 
 def _body(armature, control: str) -> str:
     """The bone that copies a control among other things, as those between hands and feet do, or the control itself."""
-    for bone in armature.pose.bones:
-        copied = [own for own in bone.constraints if own.type == "COPY_TRANSFORMS" and not own.mute]
-        if len(copied) > 1 and any(own.subtarget == control for own in copied):
-            return bone.name
-    return control
+    copying = (bone.name for bone in armature.pose.bones if any(own.subtarget == control for own in _copied(bone)))
+    return next(copying, control)
+
+
+def _copied(bone) -> list:
+    """The constraints of a bone that copies one or another bone, as a switch says."""
+    found = [own for own in bone.constraints if own.type == "COPY_TRANSFORMS" and not own.mute]
+    return found if len(found) > 1 else []
+
+
+def switching(armature) -> set[str]:
+    """The deform bones that stand where a bone stands at rest that copies one or another: a switch moves them."""
+    bones = armature.data.bones
+    places = {_place(bones[bone.name]): bones[bone.name] for bone in armature.pose.bones if _copied(bone)}
+    return {
+        bone.name for bone in bones if bone.use_deform and _place(bone) in places and _same(places[_place(bone)], bone)
+    }
 
 
 def write(armature, controls: dict[str, str], root: str, switches: Switches) -> None:
@@ -97,11 +109,6 @@ def switches(armature) -> Switches:
 def switched(armature) -> Switches:
     """What these custom properties are now."""
     return {(bone, name): float(armature.pose.bones[bone][name]) for bone, name in switches(armature)}
-
-
-def is_switched(armature) -> bool:
-    """Whether all switches are as they have to be, at the current frame."""
-    return all(abs(switched(armature)[which] - value) < 1e-6 for which, value in switches(armature).items())
 
 
 def parsed(text: str) -> Switches:
@@ -156,8 +163,8 @@ def is_active(constraint) -> bool:
 
 
 def deform_parents(armature) -> dict[str, str | None]:
-    """The name of each bone's parent. A deform bone that hangs from helpers has the deform bone that stands where one of
-    them stands at rest: so the chain of deform bones is the body's, however the rig holds it together."""
+    """The name of each bone's parent. A deform bone that hangs from helpers has the deform bone that stands where one
+    of them stands at rest: so the chain of deform bones is the body's, however the rig holds it together."""
     bones = armature.data.bones
     standing: dict[tuple, list] = {}
     for bone in bones:
@@ -178,10 +185,13 @@ def _twins(bone, standing: dict[tuple, list]):
             yield above.name
             return
         for other in standing.get(_place(above), ()):
-            near = SAME * above.length
-            same = (other.head_local - above.head_local).length < near and (_along(other) - _along(above)).length < SAME
-            if other != bone and same:
+            if other != bone and _same(above, other):
                 yield other.name
+
+
+def _same(bone, other) -> bool:
+    near = (other.head_local - bone.head_local).length < SAME * bone.length
+    return near and (_along(other) - _along(bone)).length < SAME
 
 
 def _along(bone) -> Vector:

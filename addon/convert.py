@@ -9,7 +9,6 @@ import numpy as np
 from ..core import Capsule, Joint, Link, Linkage
 from ..core.shape import Shape
 from ..core.spatial import matrix_quaternion, pose, pose_inverse
-from . import control
 from .anatomy import Anatomy, recognise
 from .body import Body, combined, human_bodies, solid_capsule, thickened
 from .collider import Manner, balls, capsule_around, capsule_of_bone, capsule_of_segment, shapes_of
@@ -26,10 +25,6 @@ from .surface import layer_bits, surface_values
 
 TOLD = np.radians(0.1)
 """Limits widened by less [rad] are rounding, not news."""
-
-
-STRETCHED = 1e-3
-"""Joints that are further from their place than this part of the rig's size are stretched."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +89,6 @@ def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options
     warnings = undriven(rig, anatomy) + welded(rig, roles, carrier)
 
     start = source.world_poses[0]
-    if rig.controls and not control.is_switched(armature):
-        start = _unstretched(rig, carrier, start, warnings)
     linkage, links, rotations = Linkage(), {}, {}
     for bone in (bone for bone in range(len(rig.names)) if carrier[bone] == bone):
         above = int(carrier[rig.parents[bone]]) if rig.parents[bone] >= 0 else -1
@@ -197,27 +190,6 @@ def _placed(
             )
         )
     return Link(rig.names[bone], Joint(frame.kind, lower, upper), position, zero)
-
-
-def _unstretched(rig: Rig, carrier: np.ndarray, start: np.ndarray, warnings: list[Problem]) -> np.ndarray:
-    """The start pose (n, 4, 4) with deform bones as long as they are at rest: controls that take over from inverse
-    kinematics turn them, and do not stretch them."""
-    poses = start.copy()
-    size = float(rig.extent.max())
-    for bone, parent in enumerate(rig.parents):
-        if carrier[bone] < 0 or parent < 0 or carrier[parent] < 0 or not rig.deforms[bone]:
-            continue
-        turned = start[parent, :3, :3] @ rig.rest[parent, :3, :3].T
-        head = poses[parent, :3, 3] + turned @ (rig.heads[bone] - rig.heads[parent])
-        away = float(np.linalg.norm((head - poses[parent, :3, 3]) - (start[bone, :3, 3] - start[parent, :3, 3])))
-        poses[bone, :3, 3] = head if away > STRETCHED * size else poses[parent, :3, 3] + (
-            start[bone, :3, 3] - start[parent, :3, 3]
-        )
-        if away > STRETCHED * size and carrier[bone] == bone:
-            text = f"its joint is {1e3 * away:.0f} mm from where the bone above ends: it is stretched at the start"
-            remedy = "turn the stretching of inverse kinematics off, or pose it within reach"
-            warnings.append(Problem("stretched", (rig.names[bone],), text, remedy, amount=f"{1e3 * away:.0f} mm"))
-    return poses
 
 
 def _capsules(

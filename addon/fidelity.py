@@ -98,15 +98,15 @@ class _Follower:
         elif self.keyed.any():
             anchors = np.where(self.keyed[:, None, None], self._anchors(frame), self.held)
         apart = np.linalg.norm((bones[self.parents] @ anchors)[:, :3, 0] - bones[self.jointed, :3, 3], axis=1)
-        if character.rig.controls:
+        if character.rig.controls and frame not in self.played:
             place = max(place, self._drift(world))
         heads = bones[:, :3, 3]
         reach = np.abs([heads, heads - world[:3, 3]]).max()
         return actual, (place, turn, apart.max(initial=0.0), reach)
 
     def _drift(self, world: np.ndarray) -> float:
-        """How far [m] the ends of the deform bones are now from where they were, in what carries them, when this was
-        first asked: what the rig itself adds."""
+        """How far [m] the ends of the deform bones are now from where they were, in what carries them, when physics
+        first had them alone: what the rig itself adds."""
         character = self.actor.character
         controls = character.rig.controls
         ends = deform_ends(self.actor.armature, character.rig)[character.bones]

@@ -45,7 +45,7 @@ def _map_controls(armature, rig, roles: list[str]) -> tuple:
         if role == SIMULATED
         for above in rig.ancestors(bone)
         if carrier[above] >= 0 and rig.deforms[above]
-    }
+    } | {rig.index[name] for name in control.switching(armature) if carrier[rig.index[name]] >= 0}
     found = probe.find(armature, rig, sorted(wanted))
     if not found.controls:
         rig = read_rig(armature, chain=False)

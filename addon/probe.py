@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -119,11 +119,7 @@ def _switches(armature, names: set[str]) -> Switches:
     """What custom properties have to be for no constraint of these bones to bring in what inverse kinematics moves."""
     bones = armature.pose.bones
     solved = {
-        moved
-        for bone in bones
-        for own in bone.constraints
-        if own.type in CHAINS
-        for moved in chain_of(bone, own)
+        moved for bone in bones for own in bone.constraints if own.type in CHAINS for moved in chain_of(bone, own)
     }
     found: Switches = {}
     for curve in armature.animation_data.drivers if armature.animation_data else ():
@@ -235,9 +231,8 @@ def _nearest(rig: Rig, names: list[str], carried: dict[str, tuple[set[str], int]
         able = [control for control, (rigid, _) in carried.items() if name in rigid]
         if not able:
             continue
-        head = rig.heads[rig.index[name]]
-        away: Callable[[str], float] = lambda control: float(np.linalg.norm(rig.heads[rig.index[control]] - head))  # noqa: E731
-        control = min(able, key=lambda control: (carried[control][1], away(control)))
+        away = np.linalg.norm(rig.heads[[rig.index[control] for control in able]] - rig.heads[rig.index[name]], axis=1)
+        control = able[min(range(len(able)), key=[(carried[c][1], d) for c, d in zip(able, away)].__getitem__)]
         if control not in controls.values():
             controls[name] = control
     return controls
@@ -253,4 +248,3 @@ def _root(armature, look: _Look, carried: dict[str, tuple[set[str], int]], names
             if set(names) <= shifted:
                 able[control] = moved
     return min(able, key=able.get, default="")
-

@@ -102,6 +102,7 @@ def test_inverse_kinematics_hand_over_without_a_jump(rig):
     key(rig, "torso", "location", {1: (0, 0, -0.05), 20: (0, -0.2, -0.15)})
     key(rig, "foot_ik.L", "location", {1: (0, 0, 0), 20: (0, -0.2, 0.2)})
     key(rig, "hand_ik.R", "location", {1: (0.1, 0, 0), 20: (0.2, -0.2, 0.2)})
+    key(rig, "foot_heel_ik.L", "rotation_euler", {1: (0, 0, 0), 20: (0.8, 0, 0)})
     before = evaluated(rig, range(1, 11))
     report = simulate(rig, start=10, end=20)
     assert report.ok, report.news()
@@ -139,7 +140,7 @@ def test_a_take_that_is_stopped_leaves_nothing(rig):
     own = rig.armature_dynamics
     own.frame_start, own.frame_end = 1, 12
     for stop in ("simulate", "bake", "measure"):
-        for number, (name, _) in enumerate(steps := take.take(rig)):
+        for name, _ in (steps := take.take(rig)):
             if name == stop:
                 steps.close()
                 break
@@ -156,19 +157,19 @@ def test_fewer_keys_and_blends_work_on_controls_too(rig):
     assert report.keys["written"] < report.keys["every_frame"] / 2
     report = simulate(rig, end=36, key_mode="EVERY", blend_in=5, blend_out=8)
     assert report.ok, report.news()
-    shown = [i for i, bone in enumerate(rig.data.bones) if bone.use_deform]
-    assert np.abs(source[0] - evaluated(rig, [36])[0])[:, shown].max() < 2e-4
+    shown = [i for i, bone in enumerate(rig.data.bones) if bone.name in _controls(rig)]
+    away = np.abs(source[0] - evaluated(rig, [36])[0])[0].max(axis=(1, 2))
+    assert {rig.data.bones[i].name: away[i] for i in shown if away[i] > 1e-3} == {}
 
 
-def test_limbs_that_are_stretched_at_the_start_are_told(rig):
-    """Forward kinematics cannot hold what inverse kinematics pulled long: physics takes the limb's own length."""
-    rig.pose.bones["torso"].location = (0, 0, 0.2)
+def test_limbs_that_are_stretched_at_the_start_stay_so(rig):
+    """Inverse kinematics pulls limbs long, in Rigify always a little: no foot jumps when the controls take over."""
+    rig.pose.bones["torso"].location = (0, 0, 0.15)
     bpy.context.view_layer.update()
+    before, _ = _ends(rig, [1])
     report = simulate(rig, end=12)
-    stretched = {problem.bone for problem in report.warnings if problem.code == "stretched"}
-    assert {"DEF-shin.L", "DEF-shin.R"} <= stretched
-    assert report.joint_separation_max_m < 1e-5 and report.bake_error_max_m <= 1e-4
     assert report.ok, report.news()
+    assert np.abs(before - _ends(rig, [1])[0]).max() < 5e-4
 
 
 def test_what_no_control_carries_is_listed(rig):
