@@ -81,10 +81,7 @@ def _scaled(*, capture: bool) -> list[Problem]:
         return []
     bpy.context.view_layer.update()
     height = max(_height(armature) for armature in armatures)
-    if capture:
-        unit = min(UNITS, key=lambda name: abs(np.log(height * UNITS[name] / HUMAN)))
-    else:
-        unit = next((name for name in ("metres", "centimetres") if height * UNITS[name] <= TALLEST), "millimetres")
+    unit = _unit(height, human=capture)
     factor = UNITS[unit]
     if factor != 1.0:
         for thing in bpy.data.objects:
@@ -100,6 +97,19 @@ def _scaled(*, capture: bool) -> list[Problem]:
             f"{height * factor:.3g} m tall",
         )
     ]
+
+
+def _unit(height: float, *, human: bool) -> str:
+    """The unit in which something of that height is a human, or at least no taller than living things are."""
+    if human:
+        return min(UNITS, key=lambda name: abs(np.log(height * UNITS[name] / HUMAN)))
+    return next((name for name in ("metres", "centimetres") if height * UNITS[name] <= TALLEST), "millimetres")
+
+
+def life_scale(armature, *, human: bool) -> float:
+    """How large an armature is in life, relative to the scene: 1 unless it is taller than living things are."""
+    height = _height(armature)
+    return UNITS[_unit(height, human=human)] if height > TALLEST else 1.0
 
 
 def _height(armature) -> float:

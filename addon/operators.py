@@ -2,7 +2,7 @@
 
 import bpy
 
-from . import control, lock, preflight, probe, stage, surface, take
+from . import control, intake, lock, preflight, probe, rival, stage, surface, take
 from .anatomy import recognise
 from .problem import ConversionError, refused
 from .rig import read_rig
@@ -27,7 +27,11 @@ def make_dynamic(armature) -> tuple[str, int, int]:
         armature.pose.bones[name].armature_dynamics.role = role
     settings = armature.armature_dynamics
     settings.enabled = True
+    settings.life_scale = intake.life_scale(armature, human=anatomy is not None)
     settings.frame_start, settings.frame_end = take.default_range(armature)
+    simulated = {name for name, role in zip(rig.names, roles, strict=True) if role == SIMULATED}
+    if rig.controls is None and rival.solvers(armature, simulated):
+        settings.mute_constraints = True
     return (
         anatomy.naming if anatomy else "creature",
         roles.count(SIMULATED),
@@ -87,6 +91,8 @@ class ARMATURE_DYNAMICS_OT_make_dynamic(OnArmature, bpy.types.Operator):
             return {"CANCELLED"}
         found = preflight.check(context.object)
         self.report({"INFO"}, f"{naming}: {simulated} bones are simulated, {carried} are carried along")
+        if context.object.armature_dynamics.mute_constraints:
+            self.report({"INFO"}, "Constraints that move them are turned off while the simulation plays")
         if found:
             self.report({"WARNING"}, f"Problems found: {found}; see Pre-flight in the sidebar")
         return {"FINISHED"}

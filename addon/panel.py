@@ -93,7 +93,7 @@ class ARMATURE_DYNAMICS_PT_body(SidebarPart, bpy.types.Panel):
         layout = self.layout
         layout.use_property_split, layout.use_property_decorate = True, False
         settings = context.object.armature_dynamics
-        for name in ("mass", "damping", "tone"):
+        for name in ("mass", "life_scale", "damping", "tone"):
             layout.prop(settings, name)
         draw_surface(layout, settings)
         layout.prop(settings, "self_collision")
@@ -196,6 +196,8 @@ class ARMATURE_DYNAMICS_PT_bone(bpy.types.Panel):
             return
         layout.prop(bone.armature_dynamics, "role", expand=True)
         layout.operator("armature_dynamics.set_role", icon="PASTEDOWN")
+        if bone.armature_dynamics.control:
+            layout.prop_search(bone.armature_dynamics, "control", context.object.pose, "bones")
         for problem in context.object.armature_dynamics.problems:
             if bone.name in problem.bones.splitlines():
                 write(layout, context, problem.text)

@@ -57,7 +57,7 @@ def _around(armature, actor: Actor) -> list[Problem]:
     surroundings = take.finished(scenery.survey(settings.scenery, [armature], *take.frames(armature), surface))
     news = scenery.ground(settings.ground_height, actor.character.lowest, surface)[1] if settings.use_ground else []
     obstacles = settings.use_ground or bool(surroundings.shapes)
-    return surroundings.warnings + news + objection.falls_forever(take.gravity(), [actor], obstacles)
+    return surroundings.warnings + news + objection.falls_forever(take.gravity(armature), [actor], obstacles)
 
 
 def _at_rest(actor: Actor) -> Actor:

@@ -68,6 +68,15 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         min=0.0,
         precision=3,
     )
+    life_scale: FloatProperty(
+        name="Life Scale",
+        description="How large the character is in life, relative to the scene: 0.01 where a unit stands for a "
+        "centimetre. It falls as quickly as in life [factor]",
+        default=1.0,
+        min=1e-4,
+        soft_max=1.0,
+        precision=4,
+    )
     damping: FloatProperty(
         name="Damping",
         description="How quickly limbs stop swinging by themselves: 0 never, 1 without swinging back [damping ratio]",

@@ -42,6 +42,12 @@ def rivals(armature, names: set[str]) -> list[Rival]:
     return _constraints(armature, names) + _drivers(armature, names)
 
 
+def solvers(armature, names: set[str]) -> list[Rival]:
+    """The constraints that solve chains with bones of these names, as legs have that stand on IK."""
+    chains = {(bone.name, own.name) for bone in armature.pose.bones for own in bone.constraints if own.type in CHAINS}
+    return [own for own in _constraints(armature, names) if (own.holder, own.name) in chains]
+
+
 def _constraints(armature, names: set[str]) -> list[Rival]:
     changing = {curve.data_path for curve in (*source_curves(armature), *_driver_curves(armature))}
     found = []

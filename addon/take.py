@@ -120,7 +120,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
     report.judge(
         height=max(actor.character.height for actor in cast.actors),
         length=max(float(actor.character.rig.extent.max()) for actor in cast.actors),
-        weight=float(simulation.model.mass.sum()) * float(np.linalg.norm(gravity())),
+        weight=float(simulation.model.mass.sum()) * float(np.linalg.norm(gravity(armature))),
         reach=fidelity.reach_m,
         driven=bool(fields) or _is_driven(cast, grips),
         exact=[not grip.springy for grip in grips],
@@ -135,7 +135,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
 
 
 def _keep_touches(actor: Actor, trajectory: Trajectory, start: int) -> None:
-    weight = sum(link.mass for link in actor.character.links) * float(np.linalg.norm(gravity()))
+    weight = sum(link.mass for link in actor.character.links) * float(np.linalg.norm(gravity(actor.armature)))
     touches.keep(actor.armature, actor.links, trajectory, start, weight, actor.character.height)
 
 
@@ -194,10 +194,10 @@ def actor_of(armature, source: Source) -> Actor:
     return Actor(armature, source, convert(armature, rig, source, roles(armature, rig), options(armature)))
 
 
-def gravity() -> np.ndarray:
-    """The scene's [m/s²]."""
-    scene = bpy.context.scene
-    return np.array(scene.gravity, dtype=float) if scene.use_gravity else np.zeros(3)
+def gravity(armature) -> np.ndarray:
+    """The scene's [m/s²], as much stronger as the character is larger than in life: so that it falls as quickly."""
+    scene, scale = bpy.context.scene, armature.armature_dynamics.life_scale
+    return np.array(scene.gravity, dtype=float) / scale if scene.use_gravity else np.zeros(3)
 
 
 def options(armature) -> Options:
@@ -209,7 +209,7 @@ def options(armature) -> Options:
         **surface_values(settings),
         layers=layer_bits(settings.layers),
         family="" if settings.self_collision else armature.name_full,
-        gravity=float(np.linalg.norm(gravity())),
+        gravity=float(np.linalg.norm(gravity(armature))),
     )
 
 
@@ -237,14 +237,16 @@ def _simulation(armature, cast: Cast, fields: tuple, warnings: list[Problem]) ->
         plane, news = scenery.ground(settings.ground_height, lowest, surface_values(settings.scenery_surface))
         landing.append(plane)
         warnings += news
-    warnings += objection.falls_forever(gravity(), cast.actors, bool(landing) or any(prop.shape for prop in cast.props))
+    warnings += objection.falls_forever(
+        gravity(armature), cast.actors, bool(landing) or any(prop.shape for prop in cast.props)
+    )
     return Simulation(
         compile_model(cast.linkage),
         scenery=landing,
         motion=Motion(cast.poses, frame_time()),
         frame_time=frame_time(),
         substeps=settings.substeps or None,
-        gravity=gravity(),
+        gravity=gravity(armature),
         follow=_follows(cast),
         fields=fields,
     )
