@@ -18,6 +18,7 @@ from .passive import add_passive
 from .preset import preset
 from .problem import ERROR, ConversionError, Problem
 from .rig import Rig
+from .rig_limit import limited
 from .role import ANIMATED, IGNORED, SIMULATED, carriers, default_roles, hung, undriven, welded
 from .skin import read_skin
 from .source import Source
@@ -42,6 +43,7 @@ class Options:
     layers: int = 1
     family: str = ""
     gravity: float = 9.81
+    rig_limits: bool = False
 
     def manner(self, own) -> Manner:
         """How a bone collides that has its `own` settings."""
@@ -85,6 +87,7 @@ def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options
     looks = _look(armature, rig, roles)
     anatomy, roles, carrier, ends, capsules = looks.anatomy, looks.roles, looks.carrier, looks.ends, looks.capsules
     frames = joint_frames(rig, anatomy, carrier, ends)
+    frames = limited(armature, rig, frames) if options.rig_limits else frames
     bodies = _bodies(rig, anatomy, carrier, ends, frames, capsules, options)
     warnings = undriven(rig, anatomy) + welded(rig, roles, carrier)
 

@@ -96,6 +96,7 @@ class ARMATURE_DYNAMICS_PT_body(SidebarPart, bpy.types.Panel):
         for name in ("mass", "life_scale", "damping", "tone"):
             layout.prop(settings, name)
         draw_surface(layout, settings)
+        layout.prop(settings, "use_rig_limits")
         layout.prop(settings, "self_collision")
         layout.prop(settings, "meets")
         layout.prop(settings, "layers")

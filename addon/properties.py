@@ -97,6 +97,12 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         description="Whether the character's own bones collide with each other; neighbours never do",
         default=True,
     )
+    use_rig_limits: BoolProperty(
+        name="Rig's Limits",
+        description="Joints bend as far as Limit Rotation constraints in local space, and limits for inverse "
+        "kinematics, let the bones that have some; not as far as a person's or an animal's",
+        default=False,
+    )
     meets: BoolProperty(
         name="Meet Others",
         description="Armatures that have this turned on are simulated together, and can touch and carry each other",

@@ -210,6 +210,7 @@ def options(armature) -> Options:
         layers=layer_bits(settings.layers),
         family="" if settings.self_collision else armature.name_full,
         gravity=float(np.linalg.norm(gravity(armature))),
+        rig_limits=settings.use_rig_limits,
     )
 
 

@@ -27,9 +27,9 @@ SKIN = 0.05
 """Part of its height by which skin may reach out of the capsules that stand for it."""
 
 
-def named_rigs():
+def named_scene():
     """The script that builds rigs as other programs name their bones."""
-    spec = importlib.util.spec_from_file_location("named_rigs", ROOT / "scripts" / "named_rigs.py")
+    spec = importlib.util.spec_from_file_location("named_scene", ROOT / "scripts" / "named_scene.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -50,7 +50,7 @@ def rig(request, shared_file):
         bpy.ops.import_anim.bvh(filepath=str(shared_file(kind)))
         armature = bpy.context.object
     else:
-        armature = getattr(named_rigs(), kind)()
+        armature = getattr(named_scene(), kind)()
     bpy.context.view_layer.objects.active = armature
     bpy.context.view_layer.update()
     return armature, naming

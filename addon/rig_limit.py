@@ -1,0 +1,64 @@
+"""Joint limits as riggers write them: Limit Rotation constraints and limits for inverse kinematics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from mathutils import Euler
+
+from .joint_frame import JointFrame
+from .rig import Rig
+
+WIDEST = np.radians(170.0)
+"""How far a joint may swing about an axis without a limit [rad]."""
+
+STIFF = np.radians(0.5)
+"""Ranges narrower than this [rad] let a joint not turn about their axis."""
+
+
+def limited(armature, rig: Rig, frames: dict[int, JointFrame]) -> dict[int, JointFrame]:
+    """The frames with the limits that the bones themselves have, where they have any, about the bones' own axes."""
+    found = dict(frames)
+    for bone, frame in frames.items():
+        limits = read_limits(armature.pose.bones[rig.names[bone]])
+        if limits is not None and rig.parents[bone] >= 0:
+            found[bone] = _frame(frame, rig.rest[bone, :3, :3], *limits)
+    return found
+
+
+def read_limits(bone) -> tuple[np.ndarray, np.ndarray] | None:
+    """The lower and upper limits (3,) [rad] of a pose bone's turn about its own x, y and z axes, all that it has taken
+    together; None without any. Constraints count that limit it in its own space."""
+    lower, upper = np.full(3, -np.inf), np.full(3, np.inf)
+    for axis, name in enumerate("xyz"):
+        if getattr(bone, f"lock_ik_{name}"):
+            lower[axis] = upper[axis] = 0.0
+        elif getattr(bone, f"use_ik_limit_{name}"):
+            lower[axis], upper[axis] = getattr(bone, f"ik_min_{name}"), getattr(bone, f"ik_max_{name}")
+        for own in bone.constraints:
+            if own.type == "LIMIT_ROTATION" and own.owner_space == "LOCAL" and getattr(own, f"use_limit_{name}"):
+                lower[axis] = max(lower[axis], getattr(own, f"min_{name}"))
+                upper[axis] = min(upper[axis], getattr(own, f"max_{name}"))
+    upper = np.maximum(lower, upper)
+    return (lower, upper) if np.isfinite([lower, upper]).any() else None
+
+
+def _frame(frame: JointFrame, axes: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> JointFrame:
+    """A joint with these limits about a bone's `axes` (3, 3) at rest: a hinge where it turns about one axis alone."""
+    free = np.flatnonzero(upper - lower > STIFF)
+    stiff = [axis for axis in range(3) if axis not in free]
+    middle = np.zeros(3)
+    middle[stiff] = (lower[stiff] + upper[stiff]) / 2
+    if len(free) == 1:
+        axis = int(free[0])
+        order = [axis, (axis + 1) % 3, (axis + 2) % 3]
+        limits = np.clip([lower[axis], upper[axis]], -WIDEST, WIDEST)
+        zero = axes @ np.array(Euler(middle).to_matrix())
+        return JointFrame("hinge", axes[:, order], zero[:, order], limits[:1], limits[1:])
+    low, high = np.clip(lower, -WIDEST, WIDEST), np.clip(upper, -WIDEST, WIDEST)
+    # an ellipse of swings lies around its middle: a range without zero is put there
+    apart = (low > 0) | (high < 0)
+    middle = np.where(apart, (low + high) / 2, middle)
+    zero = axes @ np.array(Euler(middle).to_matrix())
+    return replace(frame, kind="spherical", rest=axes, zero=zero, lower=low - middle, upper=high - middle)
