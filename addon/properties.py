@@ -132,6 +132,14 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         name="Scenery Surface",
         description="The surface of the ground, and of scenery that is no rigid body",
     )
+    loop_most: IntProperty(
+        name="Loop",
+        description="The animation between Start and End is a loop: it is simulated over and over, at most so many "
+        "times, until the last frame meets the first, and the last time is kept. 1 is no loop [times]",
+        default=1,
+        min=1,
+        soft_max=20,
+    )
     key_mode: EnumProperty(
         name="Keys",
         description="Which frames the result has keys on; those of bones that are not simulated stay as they are",

@@ -64,6 +64,9 @@ class Report:
     connections: list[dict] = field(default_factory=list)
     keys: dict[str, float] = field(default_factory=dict)
     """Where not every frame is keyed: how many numbers were `written`, how many it would be, and what that changes."""
+    loop: dict[str, float] = field(default_factory=dict)
+    """Where the animation was simulated over and over: how many `cycles`, and how far the last frame of the last one is
+    from its first."""
     warnings: list[Problem] = field(default_factory=list)
     ok: bool = True
     automatic: bool = False
@@ -73,8 +76,9 @@ class Report:
         values = asdict(self)
         del values["automatic"]
         values["warnings"] = [warning.as_dict() for warning in self.warnings]
-        if not self.keys:
-            del values["keys"]
+        for name in ("keys", "loop"):
+            if not values[name]:
+                del values[name]
         return values
 
     def lines(self) -> list[str]:
@@ -87,11 +91,19 @@ class Report:
             *([f"Connections apart by {1e3 * self.gap_m():.1e} mm"] if self.connections else []),
             f"Bake exact to {1e3 * self.bake_error_max_m:.1e} mm, {self.bake_error_max_deg:.1e}°",
             *self.fewer(),
+            *self.seam(),
             *self.landing(),
             f"Sinks in by {1e3 * self.penetration_max_m:.2f} mm",
             f"Limits exceeded by {self.limit_violation_max_deg:.2f}°",
             f"Energy gained {self.energy_gain_max_J:.1e} J",
         ]
+
+    def seam(self) -> list[str]:
+        """How well a loop closes, as lines."""
+        if not self.loop:
+            return []
+        gap = f"{1e3 * self.loop['gap_m']:.2g} mm and {self.loop['gap_deg']:.2g}°"
+        return [f"After {self.loop['cycles']} cycles the last frame is {gap} from the first"]
 
     def fewer(self) -> list[str]:
         """What was saved by keying fewer frames, as lines."""

@@ -16,6 +16,7 @@ from .cast import Actor, Cast, assemble
 from .conduct import conduct
 from .connection import Grip
 from .convert import Options, convert
+from .cycle import Cycle
 from .effector import read_fields
 from .fidelity import measure
 from .problem import ConversionError, Problem
@@ -74,17 +75,22 @@ def take(armature) -> Iterator[tuple[str, float]]:
         grips, warnings = connection.connect(cast, start, end, frame_time())
         warnings[:0] = [warning for actor in cast.actors for warning in _warnings(cast, actor)]
         warnings += surroundings.warnings + news
-        simulation = _simulation(armature, cast, fields, warnings)
+        cycle = Cycle(end - start + 1, settings.loop_most)
+        simulation = _simulation(armature, cast, cycle, fields, warnings)
         clock.append(time.perf_counter())
-        frames = end - start + 1
+        frames, height = cycle.frames, max(actor.character.height for actor in cast.actors)
         try:
-            for frame in simulation.run(frames):
-                yield "simulate", (frame + 1) / frames
+            for frame in simulation.run(cycle.total):
+                yield "simulate", (frame + 1) / cycle.total
+                if cycle.is_end(frame) and cycle.meets(simulation.trajectory, height):
+                    break
         except SimulationError as error:
             warnings.append(Problem("not_finite", (), str(error)))
-        warnings += jams(simulation, start)
         trajectory = simulation.trajectory
-        poses = trajectory.poses()
+        skipped = cycle.skipped(trajectory)
+        first = start - skipped
+        warnings += jams(simulation, first)
+        poses = trajectory.poses()[skipped:][:frames]
         clock.append(time.perf_counter())
         for i, actor in enumerate(cast.actors):
             own = actor.armature
@@ -94,7 +100,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
             bakes.append((yield from _stage("bake", writing, i, len(members))))
         clock.append(time.perf_counter())
         loops = [list(trajectory.loop_names).index(grip.name) for grip in grips]
-        closed = trajectory.loop_closed[:, loops] if loops else np.empty((len(poses), 0), dtype=bool)
+        closed = trajectory.loop_closed[skipped:][:frames, loops] if loops else np.empty((len(poses), 0), dtype=bool)
         fidelity = yield from _stage("measure", measure(cast, grips, poses, closed, bakes))
         done = True
     finally:
@@ -108,17 +114,18 @@ def take(armature) -> Iterator[tuple[str, float]]:
     seconds = dict(zip(("convert", "simulate", "bake"), np.diff(clock).tolist(), strict=True))
     report = Report(
         input=bpy.data.filepath, armature=armature.name, bodies=simulation.model.n - len(cast.linked),
-        dofs=simulation.model.nv, frames=len(trajectory), substeps=int(trajectory.substeps.max()),
+        dofs=simulation.model.nv, frames=len(poses), substeps=int(trajectory.substeps.max()),
         seconds={**seconds, "total": time.perf_counter() - clock[0]},
         joint_separation_max_m=fidelity.separation_m, bake_error_max_m=fidelity.error_m,
-        bake_error_max_deg=fidelity.error_deg, connections=held(grips, loops, fidelity.gaps_m, simulation, start),
+        bake_error_max_deg=fidelity.error_deg, connections=held(grips, loops, fidelity.gaps_m, simulation, first),
         passing=list(simulation.passing),
         scenery={"taken": [thing.name for thing in surroundings.shapes], "ignored": sorted(surroundings.ignored)},
         keys=keying.summed([baked.keys for baked in bakes]) if keys.mode != keying.EVERY else {},
-        warnings=warnings, ok=len(trajectory) == frames, automatic=not settings.substeps, **measured(trajectory),
+        loop=cycle.told(trajectory) if cycle.most > 1 else {},
+        warnings=warnings, ok=len(poses) == frames, automatic=not settings.substeps, **measured(trajectory),
     )  # fmt: skip
     report.judge(
-        height=max(actor.character.height for actor in cast.actors),
+        height=height,
         length=max(float(actor.character.rig.extent.max()) for actor in cast.actors),
         weight=float(simulation.model.mass.sum()) * float(np.linalg.norm(gravity(armature))),
         reach=fidelity.reach_m,
@@ -127,7 +134,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
         allowed=keys.tolerance,
     )
     for actor in cast.actors:
-        _keep_touches(actor, trajectory, start)
+        _keep_touches(actor, trajectory, first)
     for member in members:
         own = member.armature_dynamics
         own.summary, own.warnings = "\n".join(report.lines() + report.events()), "\n".join(report.news())
@@ -229,7 +236,7 @@ def _warnings(cast: Cast, actor: Actor) -> list[Problem]:
     ]
 
 
-def _simulation(armature, cast: Cast, fields: tuple, warnings: list[Problem]) -> Simulation:
+def _simulation(armature, cast: Cast, cycle: Cycle, fields: tuple, warnings: list[Problem]) -> Simulation:
     """The cast in the scene as the armature's settings have it; adds to `warnings`."""
     settings = armature.armature_dynamics
     landing = list(cast.scenery)
@@ -244,7 +251,7 @@ def _simulation(armature, cast: Cast, fields: tuple, warnings: list[Problem]) ->
     return Simulation(
         compile_model(cast.linkage),
         scenery=landing,
-        motion=Motion(cast.poses, frame_time()),
+        motion=Motion(cycle.repeated(cast.poses), frame_time()),
         frame_time=frame_time(),
         substeps=settings.substeps or None,
         gravity=gravity(armature),

@@ -49,7 +49,7 @@ def test_a_hinge_has_the_range_of_its_constraint(metarig):
     assert report.ok, report.news()
     for side in "LR":
         x, y, z = _angles(metarig, f"shin.{side}", range(1, 61)).T
-        assert 9.0 <= x.min() and x.max() <= 61.0
+        assert x.min() >= 9.0 and x.max() <= 61.0
         assert max(np.abs(y).max(), np.abs(z).max()) < 0.1
         assert np.ptp(x) > 10, "it bends"
 
@@ -75,6 +75,6 @@ def test_a_ball_joint_stays_in_a_range_without_zero():
     report = simulate(armature, end=48, use_rig_limits=True, mute_constraints=True)
     assert report.ok, report.news()
     x, y, z = _angles(armature, "b", range(1, 49)).T
-    assert 18 <= x.min() and x.max() <= 62
-    assert -12 <= y.min() and y.max() <= 12
-    assert -17 <= z.min() and z.max() <= 32
+    assert x.min() >= 18 and x.max() <= 62
+    assert y.min() >= -12 and y.max() <= 12
+    assert z.min() >= -17 and z.max() <= 32
