@@ -15,9 +15,10 @@ from bake import load_extension
 from demo_scene import box, capsule, material, studio
 from mathutils import Matrix, Vector
 
-SIZE = (300, 260)
+SIZE = (340, 300)
 COLUMNS = 2
 SAMPLES = 12
+EXPOSURE = -0.9
 FALL = 0.8
 """The second picture shows the rig this long [s] after the start."""
 
@@ -75,7 +76,11 @@ def shown(name: str, data: Path) -> list[np.ndarray]:
     height, low = dress(rig)
     middle = start + round(FALL * scene.render.fps / scene.render.fps_base)
     place(rig, name, height, low)
-    return [picture(frame) for frame in (start, min(middle, settings.frame_end), settings.frame_end)]
+    pictures = []
+    for number, frame in enumerate((start, min(middle, settings.frame_end), settings.frame_end)):
+        bpy.data.objects["Name"].hide_render = number != 1
+        pictures.append(picture(frame))
+    return pictures
 
 
 def dress(rig: bpy.types.Object) -> tuple[float, float]:
@@ -108,15 +113,15 @@ def dress(rig: bpy.types.Object) -> tuple[float, float]:
 
 
 def place(rig: bpy.types.Object, name: str, height: float, low: float) -> None:
-    """The floor, the name, light and a camera, as large as the character."""
+    """The floor, the name, light and a camera, as far away as the character is large."""
     scene = bpy.context.scene
     floor = bpy.data.collections.new("Floor")
     scene.collection.children.link(floor)
     box(floor, "Floor", (-20 * height, -20 * height, low - 0.1 * height), (20 * height, 20 * height, low))
     body = rig.matrix_world @ rig.pose.bones[0].head
     size = max(height, max(rig.dimensions[0], rig.dimensions[1]) if name == "Fox.glb" else 0)
-    aim = Vector((body.x, body.y, low + 0.4 * size))
-    studio(floor, eye=aim + size * Vector((2.0, -2.6, 0.75)), aim=aim, lens=38)
+    aim = Vector((body.x, body.y - 0.1 * size, low + 0.36 * size))
+    studio(floor, eye=aim + size * Vector((1.5, -1.95, 0.65)), aim=aim, lens=42)
     scene.camera.data.clip_end, scene.camera.data.clip_start = 100 * size, 0.01 * size
     words = bpy.data.curves.new("Name", "FONT")
     words.body, words.size, words.align_x = name, 0.14 * size, "CENTER"
@@ -125,7 +130,9 @@ def place(rig: bpy.types.Object, name: str, height: float, low: float) -> None:
     scene.collection.objects.link(sign)
     sign.parent = scene.camera
     sign.matrix_parent_inverse = Matrix()
-    sign.location, sign.scale = (0, -0.52 * size, -2.05 * size), (0.62,) * 3
+    sign.location, sign.scale = (0, -0.5 * size, -2.0 * size), (0.5,) * 3
+    sign.visible_shadow = False
+    scene.view_settings.exposure = EXPOSURE
     scene.cycles.samples, scene.render.resolution_x, scene.render.resolution_y = SAMPLES, *SIZE
 
 
