@@ -20,8 +20,9 @@ from .source import Source, evaluated_poses
 ROUNDS = 6
 """Times at most that the controls are written and the rig is looked at."""
 
-NEAR = 1e-6
-"""Controls this near to where they should be are there: relative to the rig's size, and in turn [rad]."""
+NEAR = 5e-6
+"""Controls this near to where they should be are there: relative to the rig's size, and in turn [rad]. Blender
+evaluates them in single precision, one after the other."""
 
 
 def written_bones(character: Character) -> set[str]:

@@ -82,8 +82,9 @@ class _Follower:
     def look(self, frame: int, expected: np.ndarray) -> tuple[np.ndarray, tuple[float, float, float, float]]:
         """The links' poses (n, 4, 4) at the scene's current frame, and the first four measures of Fidelity."""
         character = self.actor.character
-        bones, world = evaluated_poses(self.actor.armature, character.rig)
-        bones = world @ bones[character.bones]
+        own, world = evaluated_poses(self.actor.armature, character.rig)
+        own = own[character.bones]
+        bones = world @ own
         if frame in self.played:
             expected = rigid(world @ self.played[frame][character.bones])
             expected[:, :3, :3] = expected[:, :3, :3] @ character.offsets
@@ -99,19 +100,18 @@ class _Follower:
             anchors = np.where(self.keyed[:, None, None], self._anchors(frame), self.held)
         apart = np.linalg.norm((bones[self.parents] @ anchors)[:, :3, 0] - bones[self.jointed, :3, 3], axis=1)
         if character.rig.controls and frame not in self.played:
-            place = max(place, self._drift(world))
+            place = max(place, self._drift(own, world))
         heads = bones[:, :3, 3]
         reach = np.abs([heads, heads - world[:3, 3]]).max()
         return actual, (place, turn, apart.max(initial=0.0), reach)
 
-    def _drift(self, world: np.ndarray) -> float:
+    def _drift(self, poses: np.ndarray, world: np.ndarray) -> float:
         """How far [m] the ends of the deform bones are now from where they were, in what carries them, when physics
         first had them alone: what the rig itself adds."""
         character = self.actor.character
         controls = character.rig.controls
         ends = deform_ends(self.actor.armature, character.rig)[character.bones]
-        poses, _ = evaluated_poses(self.actor.armature, character.rig)
-        own = (np.linalg.inv(poses[character.bones]) @ ends)[:, :3]
+        own = (np.linalg.inv(poses) @ ends)[:, :3]
         self.drawn = own if self.drawn is None else self.drawn
         known = np.isin(character.bones, controls.deforms)
         scale = float(np.linalg.norm(world[:3, 0]))
