@@ -17,8 +17,11 @@ from .keying import EVERY, EVERY_FRAME, Keying
 from .role import ANIMATED, SIMULATED
 from .source import Source, evaluated_poses
 
-ROUNDS = 6
+ROUNDS = 10
 """Times at most that the controls are written and the rig is looked at."""
+
+ASTRAY = 1e-4
+"""Controls that turning alone leaves further from their place than this part of the rig's size are moved, too."""
 
 NEAR = 5e-6
 """Controls this near to where they should be are there: relative to the rig's size, and in turn [rad]. Blender
@@ -38,10 +41,14 @@ def _driven(character: Character) -> dict[int, int]:
     turns from one control to another."""
     rig = character.rig
     needed = {above for bone, role in enumerate(character.roles) if role == SIMULATED for above in rig.ancestors(bone)}
-    switched = rig.controls.deforms[rig.controls.bodies != rig.controls.controls].tolist()
+    switched = {
+        bone
+        for bone in rig.controls.deforms[rig.controls.bodies != rig.controls.controls].tolist()
+        if character.carrier[bone] >= 0 and character.roles[int(character.carrier[bone])] == SIMULATED
+    }
     return {
         bone: rig.controls.of(bone)
-        for bone in sorted({*needed, *switched} if needed else ())
+        for bone in sorted(needed | switched)
         if character.carrier[bone] >= 0 and character.roles[bone] != ANIMATED and rig.controls.of(bone) >= 0
     }
 
@@ -88,7 +95,10 @@ def conduct(
             action = baked.action
             seen = yield from _seen(armature, character.rig, source, frames, turn)
             if _off(holds, seen, stood, size) < NEAR:
-                break
+                freed = _freed(armature, character, source, keying, holds, aims, seen, ASTRAY * size)
+                if freed == holds:
+                    break
+                holds = freed
             if turn < ROUNDS - 1:
                 compat.assign_action(armature, played, identifier, exact=True)
                 bpy.data.actions.remove(action)
@@ -228,7 +238,12 @@ def _written(
     """Writes tracks and switches, which are as `before` until the start frame; returns what was Baked."""
     baked = yield from bake.write(armature, character, tracks, source, keying, shown)
     holder = compat.channels(armature, baked.action, compat.slot_identifier(armature))
-    for (bone, name), value in control.switches(armature).items():
+    bodies = {
+        character.rig.names[body]
+        for own, body in zip(character.rig.controls.controls, character.rig.controls.bodies)
+        if own in tracks
+    }
+    for (bone, name), value in control.needed_switches(armature, bodies).items():
         path = control.switch_path(bone, name)
         old = next((curve for curve in holder.fcurves if curve.data_path == path), None)
         frames = range(source.first, source.start)
@@ -264,6 +279,31 @@ def _expected(holds: list[_Hold], seen: np.ndarray, stood: list[dict[int, Matrix
         for hold in holds if stands else ():
             own[hold.deform] = stands[hold.bone] @ hold.seat
     return shown
+
+
+def _freed(armature, character, source, keying, holds, aims, seen, far: float) -> list[_Hold]:
+    """The controls, with those free to move that do not come to their place by turning, as far as the rigger lets them
+    and nothing above them is out of place."""
+    rig = character.rig
+    alone = [i for i, frame in enumerate(keying.frames(source)) if keying.weight(frame, source) == 1.0]
+    frames = [keying.frames(source)[i] - source.start for i in alone]
+    astray: set[int] = set()
+    for hold in holds:
+        wanted = aims[hold.deform][frames] @ np.linalg.inv(np.array(hold.seat))
+        away = np.linalg.norm(wanted[:, :3, 3] - seen[alone, hold.bone, :3, 3], axis=1).max(initial=0.0)
+        if away > far or hold.above in astray:
+            astray.add(hold.bone)
+    return [
+        replace(hold, roams=True)
+        if hold.bone in astray and hold.above not in astray and _may_move(armature, rig.names[hold.bone])
+        else hold
+        for hold in holds
+    ]
+
+
+def _may_move(armature, name: str) -> bool:
+    bone = armature.pose.bones[name]
+    return not (bone.bone.use_connect or any(bone.lock_location))
 
 
 def _off(holds: list[_Hold], seen: np.ndarray, stood: list[dict], size: float) -> float:

@@ -16,6 +16,9 @@ SAME = 1e-3
 SWITCH = re.compile(r'pose\.bones\["(?P<bone>(?:[^"\\]|\\.)*)"\]\["(?P<name>(?:[^"\\]|\\.)*)"\] = (?P<value>.+)')
 """A line of the switches: a custom property of a pose bone, and what it has to be."""
 
+HOLDER = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.constraints\[.*\.influence')
+"""The data path of how much a constraint of a bone counts."""
+
 Switches = dict[tuple[str, str], float]
 """What custom properties (bone, name) have to be."""
 
@@ -103,6 +106,24 @@ def switches(armature) -> Switches:
         (bone, name): value
         for (bone, name), value in parsed(armature.armature_dynamics.switches).items()
         if bone in armature.pose.bones and name in armature.pose.bones[bone]
+    }
+
+
+def needed_switches(armature, bodies: set[str]) -> Switches:
+    """The switches that must be turned for these bones to follow their controls: those that drive constraints of one of
+    them, and those that drive none of any other that could be told apart."""
+    holders: dict[str, set[str]] = {}
+    for curve in armature.animation_data.drivers if armature.animation_data else ():
+        match = HOLDER.match(curve.data_path)
+        for target in (target for variable in curve.driver.variables for target in variable.targets):
+            if match and target.id == armature:
+                holders.setdefault(target.data_path, set()).add(_plain(match[1]))
+    all_bodies = {_body(armature, own) for bone in armature.pose.bones if (own := bone.armature_dynamics.control)}
+    return {
+        which: value
+        for which, value in switches(armature).items()
+        for moved in [holders.get(switch_path(*which), set()) & all_bodies]
+        if not moved or moved & bodies
     }
 
 

@@ -96,6 +96,8 @@ class ARMATURE_DYNAMICS_PT_body(SidebarPart, bpy.types.Panel):
         for name in ("mass", "life_scale", "damping", "tone"):
             layout.prop(settings, name)
         draw_surface(layout, settings)
+        if settings.root_control:
+            layout.prop_search(settings, "root_control", context.object.pose, "bones")
         layout.prop(settings, "use_rig_limits")
         layout.prop(settings, "self_collision")
         layout.prop(settings, "meets")

@@ -22,6 +22,9 @@ TURN = 0.35
 RIGID = 1e-3
 """What a control carries keeps its place to within this part of the rig's size."""
 
+AT = 0.01
+"""A control turns about a joint that is nearer to it than this part of the rig's size."""
+
 COPYING = {"COPY_TRANSFORMS", "COPY_ROTATION", "COPY_LOCATION", "ARMATURE", "CHILD_OF"}
 
 
@@ -225,13 +228,23 @@ class _Look:
 
 
 def _nearest(rig: Rig, names: list[str], carried: dict[str, tuple[set[str], int]]) -> dict[str, str]:
-    """For each deform bone, in the rig's order, the control that carries it and least besides, each for one bone."""
+    """For each deform bone, in the rig's order, the control that carries it and least besides, each for one bone. It
+    turns about an end of that bone, a joint; only that of the first bone may be elsewhere, as it is moved, too."""
     controls: dict[str, str] = {}
+    size = float(rig.extent.max())
     for name in sorted(names, key=rig.names.index):
+        bone = rig.index[name]
         able = [control for control, (rigid, _) in carried.items() if name in rigid]
+        pivots = rig.heads[[rig.index[control] for control in able]][:, None]
+        away = np.linalg.norm(pivots - [rig.heads[bone], rig.tails[bone]], axis=2).min(axis=1)
+        if (
+            any(above in controls for above in (rig.names[other] for other in rig.ancestors(bone)))
+            or (away < AT * size).any()
+        ):
+            able = [control for control, off in zip(able, away) if off < AT * size]
+            away = away[away < AT * size]
         if not able:
             continue
-        away = np.linalg.norm(rig.heads[[rig.index[control] for control in able]] - rig.heads[rig.index[name]], axis=1)
         control = able[min(range(len(able)), key=[(carried[c][1], d) for c, d in zip(able, away)].__getitem__)]
         if control not in controls.values():
             controls[name] = control

@@ -121,6 +121,36 @@ def _switch(rig, frame):
     return float(rig.pose.bones["thigh_parent.L"]["IK_FK"])
 
 
+def test_only_the_limbs_that_physics_moves_leave_their_inverse_kinematics(rig):
+    """An arm goes limp, the feet stay on their IK: their switches and controls are nobody's business."""
+    for bone in rig.pose.bones:
+        own = bone.armature_dynamics
+        if own.role == "SIMULATED" and not re.search(r"(arm|hand)\.L$", bone.name):
+            own.role = "ANIMATED"
+    key(rig, "torso", "location", {1: (0, 0, -0.1), 20: (0, -0.1, -0.2)})
+    report = simulate(rig, end=20)
+    assert report.ok, report.news()
+    written = {curve.data_path.split('"')[1] for curve in curves(rig.animation_data.action)}
+    assert written == {"torso", "shoulder.L", "upper_arm_fk.L", "forearm_fk.L", "hand_fk.L", "upper_arm_parent.L"}
+    ends, _ = evaluated(rig, range(1, 21))
+    legs = [i for i, bone in enumerate(rig.data.bones) if re.match(r"DEF-(thigh|shin|foot|toe)", bone.name)]
+    bpy.ops.armature_dynamics.restore_source()
+    source, _ = evaluated(rig, range(1, 21))
+    assert np.array_equal(ends[:, legs], source[:, legs])
+
+
+@pytest.mark.parametrize("scale", [0.3, 4.0])
+def test_a_scaled_turned_and_parented_rig_falls_alike(rig, scale):
+    """Rigs are scaled to their scene (field case 21)."""
+    empty = bpy.data.objects.new("Above", None)
+    bpy.context.collection.objects.link(empty)
+    empty.rotation_euler, empty.scale = (0, 0, 0.5), (1.2,) * 3
+    rig.parent, rig.scale, rig.rotation_euler, rig.location = empty, (scale,) * 3, (0.3, 0.2, 1.0), (3, -2, 1)
+    bpy.context.view_layer.update()
+    report = simulate(rig, end=24)
+    assert report.ok, report.news()
+
+
 def test_discard_turns_the_switches_back(rig):
     """An animator who changes her mind has her IK feet again."""
     key(rig, "hand_ik.L", "location", {1: (0, 0, 0), 20: (0, -0.3, 0.2)})
