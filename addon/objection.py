@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.shape import Shape
 from . import lock, rival, symmetry
-from .cast import Actor
+from .cast import Actor, Cast
 from .collider import balls
 from .conduct import written_bones
 from .connection import live
@@ -16,6 +16,9 @@ from .problem import ERROR, NOTE, ConversionError, Problem
 
 TINY = 0.1
 """Bodies shorter than this part of the median one are not worth simulating."""
+
+WHIRL = 135.0
+"""A turn between two frames above this [degrees] may as well have been the other way round."""
 
 
 def check_range(armature) -> None:
@@ -187,6 +190,24 @@ def overlaps(passing: Iterable[tuple[str, str]], at_rest: Iterable[tuple[str, st
         )
         for one, other in sorted({*passing} - {*at_rest})
     ]
+
+
+def whirls(cast: Cast, start: int) -> list[Problem]:
+    """What is animated and turns by so much from frame to frame that frames do not say which way round."""
+    found = []
+    for number, link in enumerate(cast.links):
+        turns = cast.poses[:, number, :3, :3]
+        if link.keyed and len(turns) > 1:
+            traces = np.einsum("fij,fij->f", turns[:-1], turns[1:])
+            most = int(np.argmin(traces))
+            angle = float(np.degrees(np.arccos(np.clip((traces[most] - 1) / 2, -1, 1))))
+            if angle > WHIRL:
+                text = (
+                    f"{link.name!r} turns by {angle:.0f}° from frame {start + most} to the next: it is taken to turn "
+                )
+                text += "the shorter way round"
+                found.append(Problem("whirl", (), text, "turn it more slowly, or raise the frame rate"))
+    return found
 
 
 def falls_forever(gravity: np.ndarray, actors: Iterable[Actor], obstacles: bool) -> list[Problem]:

@@ -74,7 +74,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
         fields, news = yield from _stage("sample", read_fields(start, end, members))
         grips, warnings = connection.connect(cast, start, end, frame_time())
         warnings[:0] = [warning for actor in cast.actors for warning in _warnings(cast, actor)]
-        warnings += surroundings.warnings + news
+        warnings += surroundings.warnings + news + objection.whirls(cast, start)
         cycle = Cycle(end - start + 1, settings.loop_most)
         simulation = _simulation(armature, cast, cycle, fields, warnings)
         clock.append(time.perf_counter())

@@ -217,3 +217,17 @@ def test_without_ground_and_gravity_a_body_floats():
     bpy.context.scene.frame_set(25)
     for name, head in world_heads(armature).items():
         assert np.allclose(head, before[name], atol=1e-5)
+
+
+@pytest.mark.parametrize(("degrees", "told"), [(100, False), (170, True)])
+def test_what_whirls_too_fast_for_the_frames_is_told(degrees, told):
+    """A fan that turns by half a turn a frame has no direction: nobody should wonder why it blows the other way."""
+    fan = cube(location=(0, 0, 0.5), scale=(1, 0.1, 0.1))
+    fan.rotation_mode = "XYZ"
+    for frame in range(1, 8):
+        fan.rotation_euler.z = np.radians(degrees * (frame - 1))
+        fan.keyframe_insert("rotation_euler", frame=frame)
+    report = simulate(chain(2, height=3.0), end=6, scenery=collected(fan))
+    found = [warning.message for warning in report.warnings if warning.code == "whirl"]
+    assert bool(found) == told
+    assert not told or ("'Cube' turns by 170°" in found[0] and "shorter way" in found[0])
