@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import bpy
 import numpy as np
@@ -13,8 +13,8 @@ from . import bake, compat, control
 from .bake import Track
 from .convert import Character
 from .fcurve import write_steps
+from .hold import Hold, holds_of
 from .keying import EVERY, EVERY_FRAME, Keying
-from .role import ANIMATED, SIMULATED
 from .source import Source, evaluated_poses
 
 ROUNDS = 10
@@ -28,58 +28,13 @@ NEAR = 5e-6
 evaluates them in single precision, one after the other."""
 
 
-def written_bones(character: Character) -> set[str]:
-    """The names of the bones that get keys: those that physics moves, or the controls that carry them."""
-    if character.rig.controls is None:
-        return bake.written_bones(character)
-    names, controls = character.rig.names, _driven(character)
-    return {names[bone] for bone in (*controls.values(), *_roots(character, controls)) if bone >= 0}
-
-
-def _driven(character: Character) -> dict[int, int]:
-    """The control of each deform bone that is simulated, or that must hold still: between two that are, or as a switch
-    turns from one control to another."""
-    rig = character.rig
-    needed = {above for bone, role in enumerate(character.roles) if role == SIMULATED for above in rig.ancestors(bone)}
-    switched = {
-        bone
-        for bone in rig.controls.deforms[rig.controls.bodies != rig.controls.controls].tolist()
-        if character.carrier[bone] >= 0 and character.roles[int(character.carrier[bone])] == SIMULATED
-    }
-    return {
-        bone: rig.controls.of(bone)
-        for bone in sorted(needed | switched)
-        if character.carrier[bone] >= 0 and character.roles[bone] != ANIMATED and rig.controls.of(bone) >= 0
-    }
-
-
-def _roots(character: Character, controls: dict[int, int]) -> list[int]:
-    """The control that carries all, where something is to be placed in the world that does not place itself."""
-    root = character.rig.controls.root
-    free = any(link.joint.kind == "free" and not link.keyed for link in character.links)
-    return [root] if free and root >= 0 and root not in controls.values() else []
-
-
-@dataclass(frozen=True)
-class _Hold:
-    """A control: its number in the rig, that of its `parent`, and of the control `above` it that moves it, or -1; the
-    `deform` bone that it carries, and that bone's `seat` (4, 4) in it; whether it `roams`."""
-
-    bone: int
-    parent: int
-    above: int
-    deform: int
-    seat: Matrix
-    roams: bool
-
-
 def conduct(
     armature, character: Character, source: Source, poses: np.ndarray, keying: Keying = EVERY_FRAME
 ) -> Iterator[float]:
     """Like `bake.bake`, for a rig whose deform bones are carried by controls. How a control hangs from those above it
     is seen on the rig itself: written, looked at, and corrected until all are in place."""
     source = replace(source, end=source.start + len(poses) - 1)
-    holds = _holds(armature, character, source)
+    holds = holds_of(armature, character, source)
     frames = keying.frames(source)
     aims = _aims(character, source, poses, holds)
     begin = source.at(source.start)[0]
@@ -91,7 +46,7 @@ def conduct(
     try:
         for turn in range(ROUNDS):
             tracks, stood = _solved(armature, character, source, keying, holds, aims, seen)
-            baked = yield from _quick(_written(armature, character, tracks, source, before))
+            baked = yield from _quick(_written(armature, character, tracks, source, before), turn / ROUNDS)
             action = baked.action
             seen = yield from _seen(armature, character.rig, source, frames, turn)
             if _off(holds, seen, stood, size) < NEAR:
@@ -108,7 +63,7 @@ def conduct(
             bpy.data.actions.remove(action)
             action = None
             shown = _expected(holds, seen, stood)
-            baked = yield from _quick(_written(armature, character, tracks, source, before, keying, shown))
+            baked = yield from _quick(_written(armature, character, tracks, source, before, keying, shown), 1.0)
             action = baked.action
     except BaseException:
         if action is not None:
@@ -118,49 +73,17 @@ def conduct(
     return baked
 
 
-def _quick(steps: Iterator[float]):
-    """Runs a generator of progress that takes a small part of the work; returns what it returns."""
+def _quick(steps: Iterator[float], progress: float):
+    """Runs a generator that takes little of the work and tells no progress of its own; returns what it returns."""
     while True:
         try:
             next(steps)
         except StopIteration as stop:
             return stop.value
-        yield 1.0
+        yield progress
 
 
-def _holds(armature, character: Character, source: Source) -> list[_Hold]:
-    """The controls that are written, those above before those that they move."""
-    rig, bones = character.rig, armature.data.bones
-    driven = _driven(character)
-    roots = _roots(character, driven)
-    names = [rig.names[bone] for bone in (*driven.values(), *roots)]
-    above = {name: own & set(names) for name, own in control.upstreams(armature, names).items()}
-    level = {name: len(above[name]) for name in names}
-    links = zip(character.bones, character.links)
-    free = {bone for bone, link in links if link.joint.kind == "free" and not link.keyed}
-    rest = {name: Matrix(bones[name].matrix_local) for name in rig.names}
-    holds = []
-    for deform, bone in driven.items():
-        seat = rest[rig.names[bone]].inverted() @ rest[rig.names[deform]]
-        roams = bone == rig.controls.root or (deform in free and not roots)
-        holds.append((level[rig.names[bone]], bone, deform, seat, roams))
-    for root in roots:
-        # what hangs from the root itself turns with it: so its children need no place of their own
-        first = min(holds, key=lambda hold: (hold[0], hold[1]))[2]
-        begin = source.at(source.start)[0]
-        holds.append((level[rig.names[root]], root, first, Matrix(np.linalg.inv(begin[root]) @ begin[first]), True))
-    result = []
-    for _, bone, deform, seat, roams in sorted(holds, key=lambda hold: hold[:2]):
-        name = rig.names[bone]
-        nearest = max(above[name], key=lambda other: level[other], default=None)
-        parent = bones[name].parent
-        result.append(
-            _Hold(bone, rig.index[parent.name] if parent else -1, rig.index.get(nearest, -1), deform, seat, roams)
-        )
-    return result
-
-
-def _aims(character: Character, source: Source, poses: np.ndarray, holds: list[_Hold]) -> dict[int, np.ndarray]:
+def _aims(character: Character, source: Source, poses: np.ndarray, holds: list[Hold]) -> dict[int, np.ndarray]:
     """Where the deform bones shall be (F, 4, 4) in the armature's space, from the source's start frame on."""
     targets = bake.bone_poses(character, source, poses)
     begin = source.at(source.start)[0]
@@ -193,36 +116,38 @@ def _solved(armature, character, source, keying, holds, aims, seen) -> tuple[dic
                 continue
             above = _parent_pose(hold, seen[i], stands)
             start = bake.local_of(bones, begin, hold.bone, hold.parent)
-            carries = hold.bone in rig.controls.controls
-
-            def needed(pose: np.ndarray) -> Matrix:
-                """The control's own transform for a deform bone's pose, as far as it is one of the controls' own."""
-                return bake.unposed(bones, hold.bone, hold.parent, above, Matrix(pose) @ hold.seat.inverted())  # noqa: B023
-
-            if carries and hold.bone not in scales:
+            if hold.carries and hold.bone not in scales:
                 # inverse kinematics stretches limbs, in Rigify always a little: controls that take over keep that
-                scales[hold.bone] = needed(begin[hold.deform]).to_scale()
-            locals_ = []
-            if weight < 1:
-                # where the source's animation has the deform bone, whichever way the rig brought it there
-                aim = needed(own[hold.deform]) if carries else bake.local_of(bones, own, hold.bone, hold.parent)
-                locals_.append(_held(start, aim, aim.to_scale(), hold.roams))
+                scales[hold.bone] = _brought(bones, hold, above, begin[hold.deform]).to_scale()
+            # where the source's animation has the deform bone, whichever way the rig brought it there
+            if hold.carries:
+                there = _brought(bones, hold, above, own[hold.deform])
+            else:
+                there = bake.local_of(bones, own, hold.bone, hold.parent)
+            local = there = _kept(start, there, there.to_scale(), hold.roams)
             if weight > 0:
-                aim = needed(aims[hold.deform][min(frame, source.end) - source.start])
-                locals_.append(_held(start, aim, scales.get(hold.bone, start.to_scale()), hold.roams))
-            local = track.between(*locals_, weight) if len(locals_) == 2 else locals_[0]
-            if len(locals_) == 1:
+                aim = _brought(bones, hold, above, aims[hold.deform][min(frame, source.end) - source.start])
+                local = _kept(start, aim, scales.get(hold.bone, start.to_scale()), hold.roams)
+            if 0 < weight < 1:
+                local = track.between(there, local, weight)
+            else:
                 track.turn = None
             track.append(local)
             stands[hold.bone] = bake.to_pose(bones, hold.bone, hold.parent, above, local)
     return tracks, stood
 
 
-def _held(start: Matrix, aim: Matrix, scale: Vector, roams: bool) -> Matrix:
+def _brought(bones, hold: Hold, above: dict[int, Matrix], pose: np.ndarray) -> Matrix:
+    """A control's own transform that brings its deform bone to a pose (4, 4) in the armature's space."""
+    return bake.unposed(bones, hold.bone, hold.parent, above, Matrix(pose) @ hold.seat.inverted())
+
+
+def _kept(start: Matrix, aim: Matrix, scale: Vector, roams: bool) -> Matrix:
+    """What a control's channels will hold: only where it roams, its location is not that of the start."""
     return Matrix.LocRotScale((aim if roams else start).to_translation(), aim.to_quaternion(), scale)
 
 
-def _parent_pose(hold: _Hold, seen: np.ndarray, stands: dict[int, Matrix]) -> dict[int, Matrix]:
+def _parent_pose(hold: Hold, seen: np.ndarray, stands: dict[int, Matrix]) -> dict[int, Matrix]:
     """Where a control's parent is, as it hangs from the control above."""
     if hold.parent < 0:
         return {}
@@ -272,7 +197,7 @@ def _seen(armature, rig, source: Source, frames: range, turn: int) -> Iterator[f
     return seen
 
 
-def _expected(holds: list[_Hold], seen: np.ndarray, stood: list[dict[int, Matrix]]) -> np.ndarray:
+def _expected(holds: list[Hold], seen: np.ndarray, stood: list[dict[int, Matrix]]) -> np.ndarray:
     """What was `seen` (F, n, 4, 4), with the deform bones where the controls were meant to bring them."""
     shown = seen.copy()
     for own, stands in zip(shown, stood):
@@ -281,7 +206,7 @@ def _expected(holds: list[_Hold], seen: np.ndarray, stood: list[dict[int, Matrix
     return shown
 
 
-def _freed(armature, character, source, keying, holds, aims, seen, far: float) -> list[_Hold]:
+def _freed(armature, character, source, keying, holds, aims, seen, far: float) -> list[Hold]:
     """The controls, with those free to move that do not come to their place by turning, as far as the rigger lets them
     and nothing above them is out of place."""
     rig = character.rig
@@ -306,7 +231,7 @@ def _may_move(armature, name: str) -> bool:
     return not (bone.bone.use_connect or any(bone.lock_location))
 
 
-def _off(holds: list[_Hold], seen: np.ndarray, stood: list[dict], size: float) -> float:
+def _off(holds: list[Hold], seen: np.ndarray, stood: list[dict], size: float) -> float:
     """How far controls are from where they were to stand, the worst of all, relative to the size or in turn."""
     worst = 0.0
     for own, stands in zip(seen, stood):

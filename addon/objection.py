@@ -10,8 +10,8 @@ from ..core.shape import Shape
 from . import lock, rival, symmetry
 from .cast import Actor, Cast
 from .collider import balls
-from .conduct import written_bones
 from .connection import live
+from .hold import written_bones
 from .problem import ERROR, NOTE, ConversionError, Problem
 
 TINY = 0.1

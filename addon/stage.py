@@ -9,8 +9,8 @@ import bpy
 
 from . import compat, control, lock, rival, switch
 from .bake import PATHS
-from .conduct import written_bones
 from .convert import Character
+from .hold import written_bones
 
 SOURCE, SIMULATED, KEPT = switch.SOURCE, "SIMULATED", "KEPT"
 
