@@ -30,7 +30,7 @@ def make_dynamic(armature) -> tuple[str, int, int]:
     settings.life_scale = intake.life_scale(armature, human=anatomy is not None)
     settings.frame_start, settings.frame_end = take.default_range(armature)
     simulated = {name for name, role in zip(rig.names, roles, strict=True) if role == SIMULATED}
-    if rig.controls is None and rival.solvers(armature, simulated):
+    if anatomy and rig.controls is None and rival.solvers(armature, simulated):
         settings.mute_constraints = True
     return (
         anatomy.naming if anatomy else "creature",
