@@ -38,8 +38,9 @@ class Rows:
     of r contacts that resist rolling, one for each of s that resist spinning.
 
     `island` (m + k,) numbers what has to do with each other. `columns` (slots, width): unit impulses on the freedom
-    slots, where `packing` says. `sides`: what acts on links, for `velocity`. `bound` (m + k,) [rad/s or m/s]: the lowest allowed velocity of
-    limits and normals. `key` (rows,) recognises a row in the next step, negative where it is no limit's.
+    slots, where `packing` says. `sides`: what acts on links, for `velocity`. `bound` (m + k,) [rad/s or m/s]: the
+    lowest allowed velocity of limits and normals. `key` (rows,) recognises a row in the next step, negative where it is
+    no limit's.
     """
 
     every: LimitRows
