@@ -12,8 +12,9 @@ from ..core.spatial import matrix_quaternion, pose, pose_inverse
 from .anatomy import Anatomy, recognise
 from .body import Body, combined, human_bodies, solid_capsule, thickened
 from .collider import Manner, balls, capsule_around, capsule_of_bone, capsule_of_segment, shapes_of
+from .directing import followers
 from .joint_frame import JointFrame, joint_frames, segment_ends
-from .joint_range import hinge_angle, swing_twist, widened
+from .joint_range import hinge_angle, roomy, swing_twist, widened
 from .passive import add_passive
 from .preset import preset
 from .problem import ERROR, ConversionError, Problem
@@ -91,12 +92,14 @@ def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options
     bodies = _bodies(rig, anatomy, carrier, ends, frames, capsules, options)
     warnings = undriven(rig, anatomy) + welded(rig, roles, carrier)
 
-    start = source.world_poses[0]
+    poses = source.world_poses
+    followed = followers(armature, rig.names, roles)
     linkage, links, rotations = Linkage(), {}, {}
     for bone in (bone for bone in range(len(rig.names)) if carrier[bone] == bone):
         above = int(carrier[rig.parents[bone]]) if rig.parents[bone] >= 0 else -1
         keyed = roles[bone] == ANIMATED
-        link = _placed(rig, bone, above, keyed, frames, start, rotations, warnings)
+        shown = poses if bone in followed else poses[:1]
+        link = _placed(rig, bone, above, keyed, frames, shown, rotations, warnings)
         _give_body(link, bodies[bone], looks.shapes(armature, rig, bone, options), rotations[bone], rig.heads[bone])
         links[bone] = linkage.add(link, links.get(above))
     ordered = list(linkage.links())
@@ -155,16 +158,17 @@ def _placed(
     above: int,
     keyed: bool,
     frames: dict[int, JointFrame],
-    start: np.ndarray,
+    poses: np.ndarray,
     rotations: dict[int, np.ndarray],
     warnings: list[Problem],
 ) -> Link:
     """The link with its joint, placed so that the start pose is reached exactly.
 
     Fills `rotations` with the link's rotation (3, 3) in the world at rest. A hinge turns about an axis that stays in
-    the carrying bone; what the start pose turns beyond it goes into the link's own frame.
+    the carrying bone; what the start pose turns beyond it goes into the link's own frame. Of more `poses` (F, n, 4, 4)
+    than that of the start, all can be reached.
     """
-    frame = frames[bone]
+    frame, start = frames[bone], poses[0]
     now = start[bone, :3, :3] @ rig.rest[bone, :3, :3].T
     rotations[bone] = frame.rest
     if above < 0:
@@ -176,23 +180,36 @@ def _placed(
     if keyed:
         return Link(rig.names[bone], Joint("fixed"), position, zero, keyed=True)
     turned = matrix_quaternion(zero.T @ carried.T @ now @ frame.rest)
+    frame, outside = roomy(frame, _turns(rig, bone, above, poses, zero, frame.rest, rotations[above]))
     if frame.kind == "hinge":
         angle, beyond = hinge_angle(turned)
         rotations[bone] = frame.rest @ beyond.T
         angles = np.array([angle])
     else:
         angles = swing_twist(turned)
-    lower, upper, outside = widened(frame, angles)
+    lower, upper, beyond_start = widened(frame, angles)
+    outside = max(outside, beyond_start)
     if outside > TOLD:
+        shown = "the animation" if len(poses) > 1 else "the start pose"
         warnings.append(
             Problem(
                 "limit_widened",
                 (rig.names[bone],),
-                f"the start pose is {np.degrees(outside):.1f}° outside the joint's range; range widened",
+                f"{shown} is {np.degrees(outside):.1f}° outside the joint's range; range widened",
                 amount=f"{np.degrees(outside):.1f}°",
             )
         )
     return Link(rig.names[bone], Joint(frame.kind, lower, upper), position, zero)
+
+
+def _turns(
+    rig: Rig, bone: int, above: int, poses: np.ndarray, zero: np.ndarray, rest: np.ndarray, rest_above: np.ndarray
+) -> np.ndarray:
+    """How a joint is turned (F, 4) in poses (F, n, 4, 4) of the bones, as quaternions."""
+    now, carried = (
+        poses[:, who, :3, :3] @ rig.rest[who, :3, :3].T @ frame for who, frame in ((bone, rest), (above, rest_above))
+    )
+    return matrix_quaternion(zero.T @ carried.swapaxes(-1, -2) @ now)
 
 
 def _capsules(

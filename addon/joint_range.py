@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from ..core.spatial import logarithm, quaternion_conjugate, quaternion_matrix, quaternion_multiply
+from ..core.spatial import (
+    logarithm,
+    matrix_quaternion,
+    quaternion_conjugate,
+    quaternion_matrix,
+    quaternion_multiply,
+)
 from .joint_frame import JointFrame
 
 CLEARANCE = 1e-3
@@ -15,6 +23,13 @@ LOCKED = 1e-9
 
 NEARLY = 0.8
 """Part of a swing limit beyond which the start pose leaves it no room."""
+
+
+LOOSE = np.radians(0.25)
+"""A hinge whose axis the animation leaves by more than this [rad] is followed as a ball joint."""
+
+PLAY = np.radians(2.0)
+"""What such a ball joint may turn beyond what it needs [rad]: a range without width has no inside to be kept in."""
 
 
 def hinge_angle(turn: np.ndarray) -> tuple[float, np.ndarray]:
@@ -68,3 +83,27 @@ def widened(frame: JointFrame, angles: np.ndarray) -> tuple[np.ndarray, np.ndarr
     lower[ranged] = np.where(below > 0, angles - CLEARANCE, lower[ranged])
     upper[ranged] = np.where(over > 0, angles + CLEARANCE, upper[ranged])
     return lower, upper, outside
+
+
+def roomy(frame: JointFrame, turns: np.ndarray) -> tuple[JointFrame, float]:
+    """The joint with room for turns (F, 4), of which the first is the start's, and how far outside they were [rad]; as
+    it is for one alone. A hinge whose axis they leave becomes a ball joint with no more room beside it than it needs.
+    """
+    if len(turns) == 1:
+        return frame, 0.0
+    if frame.kind == "hinge":
+        beyond = matrix_quaternion(hinge_angle(turns[0])[1])
+        straight = quaternion_multiply(turns, quaternion_conjugate(beyond))
+        if np.abs(straight[:, 2:]).max() > 0.5 * LOOSE:
+            lower, upper = frame.lower - PLAY, frame.upper + PLAY
+            frame = replace(
+                frame, kind="spherical", lower=np.append(lower, (-PLAY, -PLAY)), upper=np.append(upper, (PLAY, PLAY))
+            )
+        else:
+            turns = straight
+    outside = 0.0
+    for turn in turns:
+        angles = swing_twist(turn) if frame.kind == "spherical" else np.array([_about(turn, 1)[0]])
+        lower, upper, further = widened(frame, angles)
+        frame, outside = replace(frame, lower=lower, upper=upper), max(outside, further)
+    return frame, outside

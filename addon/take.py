@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 
 from ..core import Motion, Simulation, SimulationError, Trajectory, compile_model
-from . import connection, keying, objection, scenery, stage, touches
+from . import connection, guiding, keying, objection, scenery, stage, touches
 from .bake import bake
 from .cast import Actor, Cast, assemble
 from .conduct import conduct
@@ -129,7 +129,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
         length=max(float(actor.character.rig.extent.max()) for actor in cast.actors),
         weight=float(simulation.model.mass.sum()) * float(np.linalg.norm(gravity(armature))),
         reach=fidelity.reach_m,
-        driven=bool(fields) or _is_driven(cast, grips),
+        driven=bool(fields) or _is_driven(cast, grips, simulation.world.guidance is not None),
         exact=[not grip.springy for grip in grips],
         allowed=keys.tolerance,
     )
@@ -251,7 +251,7 @@ def _simulation(armature, cast: Cast, cycle: Cycle, fields: tuple, warnings: lis
     return Simulation(
         compile_model(cast.linkage),
         scenery=landing,
-        motion=Motion(cycle.repeated(cast.poses), frame_time()),
+        motion=Motion(cycle.repeated(cast.poses), frame_time(), guiding.guide(cast, settings.frame_start)),
         frame_time=frame_time(),
         substeps=settings.substeps or None,
         gravity=gravity(armature),
@@ -265,6 +265,6 @@ def _follows(cast: Cast) -> bool:
     return any(actor.armature.armature_dynamics.tone > 0 for actor in cast.actors)
 
 
-def _is_driven(cast: Cast, grips: list[Grip]) -> bool:
+def _is_driven(cast: Cast, grips: list[Grip], guided: bool) -> bool:
     """Whether energy may come in from outside or out of springs."""
-    return _follows(cast) or any(link.keyed for link in cast.links) or any(grip.springy for grip in grips)
+    return guided or _follows(cast) or any(link.keyed for link in cast.links) or any(grip.springy for grip in grips)

@@ -8,6 +8,7 @@ dampers, and needs one pass of dynamics. Integrators for smooth systems are in s
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import numpy as np
 
@@ -169,9 +170,10 @@ def _advance(
     expected = state.v if memory is None else state.v + 0.5 * h * memory.smooth
     moving = motions(model, kin, expected, twist)
     wrenches = heavier = None
-    if world.fields:
+    if acting := world.acting:
         start = motions(model, kin, state.v, twist).links
-        wrenches, heavier = world.fields.on_links(model, kin, start, moving.links, middle, h)
+        parts = [each.on_links(model, kin, start, moving.links, middle, h) for each in acting]
+        wrenches, heavier = (reduce(np.add, part) for part in zip(*parts))
     natural, links, across = bias(model, kin, moving, world.gravity, wrenches, change)
     force, resistance = world.drive(q, state.v, h, middle)
     natural[c.slot_of] += force

@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 
+from .guide import Guide
 from .model import Model
 from .spatial import (
     cross,
@@ -23,12 +24,13 @@ class Motion:
     """World poses of a model's links at consecutive frames.
 
     `poses` (frames, n, 4, 4) [m], `frame_time` [s]. Before the first and after the last frame the pose is held.
-    Between frames keyed links follow a curve with continuous velocity (Hermite, rotations in rotation vectors).
+    Between frames keyed links follow a curve with continuous velocity (Hermite, rotations in rotation vectors). A
+    `guide` tells how firmly the others follow; None, not at all.
     """
 
-    def __init__(self, poses: np.ndarray, frame_time: float) -> None:
+    def __init__(self, poses: np.ndarray, frame_time: float, guide: Guide | None = None) -> None:
         self.poses = np.asarray(poses, dtype=float)
-        self.frame_time = float(frame_time)
+        self.frame_time, self.guide = float(frame_time), guide
         if self.poses.ndim != 4 or self.poses.shape[2:] != (4, 4) or len(self.poses) == 0:
             raise ValueError(f"motion poses have shape {self.poses.shape}; give (frames, links, 4, 4)")
         if not np.isfinite(self.poses).all():
@@ -37,6 +39,11 @@ class Motion:
 
     def __len__(self) -> int:
         return len(self.poses)
+
+    def released(self, link: int) -> Motion:
+        """The same motion, which does not guide that link any more."""
+        guide = self.guide and self.guide.released(link)
+        return Motion(self.poses, self.frame_time, guide)
 
 
 class Follower:
@@ -51,6 +58,7 @@ class Follower:
                 f"the motion has {motion.poses.shape[1]} links, the model {model.n}; sample it from the same rig"
             )
         self.model, self.frame_time, self.frames = model, motion.frame_time, len(motion)
+        self.poses, self.guide = motion.poses, motion.guide
         relative = model.relative(motion.poses)
         self.keyed = np.flatnonzero(model.keyed)
         self.position = relative[:, self.keyed][..., :3, 3]

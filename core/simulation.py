@@ -91,7 +91,8 @@ class Simulation:
         acting = Fields(tuple(fields), frame_time) if fields else None
         world = World(model, tuple(scenery), np.asarray(gravity, dtype=float), follower, follow, fields=acting, law=law)
         if state is None:
-            state = model.rest_state() if follower is None else State(follower.q[0], follower.target(0.0)[1])
+            guide = world.guidance.course.at if world.guidance else follower and follower.target
+            state = model.rest_state() if follower is None else State(follower.q[0], guide(0.0)[1])
         if state.q.shape != (model.nq,) or state.v.shape != (model.nv,):
             raise ValueError(f"the state has {state.q.size} coordinates, the model {model.nq}; make it from this model")
         self.passing: tuple[tuple[str, str], ...] = ()
@@ -167,7 +168,7 @@ class Simulation:
     def _driven(self) -> bool:
         """Whether something puts energy in, or stores it where it is not counted."""
         world = self.world
-        return world.follow or bool(world.fields or world.model.keyed.any() or world.loops.soft.any())
+        return world.driven or bool(world.model.keyed.any() or world.loops.soft.any())
 
     @property
     def _most(self) -> int:
@@ -196,7 +197,7 @@ class Simulation:
         changed, path = system.advanced(self.state, self.frame_time, substeps)
         self._seconds += path.seconds
         happened = len(changed.structure.events) > len(system.structure.events)
-        if not path.state.finite or happened or self.world.fields:
+        if not path.state.finite or happened or self.world.fields or self.world.guidance:
             return changed, path.state, 0.0
         flight, touched = changed.flight, np.concatenate(path.touched)
         state, strayed = flight.keep(self.state, path.state, touched, self.world.gravity)
@@ -302,7 +303,7 @@ class Simulation:
     def _anew(self) -> Rest:
         """Nothing rests yet: at the start, and when what holds has changed."""
         world = self.world
-        return Rest(world.model, world.loops, self.frame_time, driven=world.follow or bool(world.fields))
+        return Rest(world.model, world.loops, self.frame_time, driven=world.driven)
 
     def _fall_asleep(self) -> None:
         """Puts what has been still for long to rest."""
@@ -329,10 +330,25 @@ class Simulation:
 
     def _pass_through(self) -> None:
         """Lets pairs of links pass that start overlapping: of one body all, of two those that overlap deeply, while
-        scenery pushes out what starts in it."""
-        world, model = self.world, self.model
+        scenery pushes out what starts in it; and all those of one body that overlap where the motion guides them."""
+        world = self.world
         poses = self.system.poses(self.state)
         world.collider.bury(poses)
+        names = self._overlapping(poses)
+        if world.guidance:
+            for frame in world.guidance.frames():
+                poses[self.model.assembly.slot] = frame
+                names |= self._overlapping(poses, others=False)
+        self.passing = tuple(sorted(names))
+        if names:
+            for a, b in self.passing:
+                world = world.apart(a, b)
+            self.system = replace(self.system, world=world)
+
+    def _overlapping(self, poses: np.ndarray, others: bool = True) -> set[tuple[str, str]]:
+        """The pairs of links of one body that overlap in poses (links + 1, 4, 4) of the slots, and with `others` those
+        of two that do so deeply."""
+        world, model = self.world, self.model
         contacts = world.collider.contacts(poses, 0.0)
         link_of = np.full(model.assembly.links + 1, -1)
         link_of[model.assembly.slot] = np.arange(model.n)
@@ -340,15 +356,10 @@ class Simulation:
         scenery = np.append(np.bincount(model.trees, ~model.keyed, model.n)[model.trees] == 0, True)
         thickness = np.array([min((shape.thickness for shape in own), default=0.0) for own in model.shapes] + [0.0])
         trees = np.append(model.trees, -1)
-        deep = contacts.gap < -PASSING * np.minimum(thickness[one], thickness[other])
+        deep = others & (contacts.gap < -PASSING * np.minimum(thickness[one], thickness[other]))
         overlap = (trees[one] == trees[other]) & (contacts.gap < -TOUCHING * world.size)
         through = ~scenery[one] & ~scenery[other] & (deep | overlap)
-        names = {tuple(sorted((model.names[a], model.names[b]))) for a, b in zip(one[through], other[through])}
-        self.passing = tuple(sorted(names))
-        if names:
-            for a, b in self.passing:
-                world = world.apart(a, b)
-            self.system = replace(self.system, world=world)
+        return {tuple(sorted((model.names[a], model.names[b]))) for a, b in zip(one[through], other[through])}
 
     @property
     def trajectory(self) -> Trajectory:

@@ -115,7 +115,7 @@ class System:
     ) -> tuple[System, State]:
         """With a connection closed or opened, or a joint cut, and the state then; `due` [s] is when it was to be."""
         structure, world = self.structure.done(max(state.time, due), name), self.world
-        given = self.given(state)
+        given, motion = self.given(state), self.motion
         if name in structure.loops.names:
             k = structure.loops.names.index(name)
             if structure.closed[k] == on:
@@ -129,13 +129,16 @@ class System:
             link = self.model.names.index(name)
             model, state = cut(replace(self.model, loops=structure.loops), state, link, given)
             structure = replace(structure, loops=model.loops)
-            follower = Follower(model, self.motion) if self.motion is not None else None
+            motion = self.motion and self.motion.released(link)
+            follower = Follower(model, motion) if motion else None
             world = world.cut(link, model, follower)
         structure = structure.note(state.time, name, kind or ("connect" if on else "cut"))
         # the last step's accelerations and loads are of another structure
         world = world.holding(structure.holding())
         flight, chooser = Flight(world.model, world.loops), self.chooser and self.chooser.changed(world)
-        changed = replace(self, structure=structure, world=world, flight=flight, rank=0, chooser=chooser, hybrid=None)
+        changed = replace(
+            self, motion=motion, structure=structure, world=world, flight=flight, rank=0, chooser=chooser, hybrid=None
+        )
         return changed, replace(state, memory=None)
 
     def advanced(self, state: State, seconds: float, count: int) -> tuple[System, Advance]:

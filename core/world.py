@@ -14,6 +14,7 @@ from .collision import Collider
 from .dynamics import GRAVITY
 from .field import Fields
 from .groups import joined
+from .guidance import Guidance
 from .hybrid_model import HybridModel
 from .impact import Law
 from .kinematics import Kinematics, Motions, kinematics, motions
@@ -39,7 +40,7 @@ TAUT = 2.0
 class World:
     """A model, scenery, gravity (3,) [m/s²] and a source motion, whose keyed links are followed, and whose pose the
     drives aim at when `follow` is set; `loops` that hold, None for those that do from the start; `passing` names pairs
-    of links that go through each other; force `fields`; the `law` of impacts.
+    of links that go through each other; force `fields`; the `law` of impacts. `guidance`: what the motion's guide does.
 
     `keyed_slots` (slots,): which links follow their keys; `root` (slots,): of their trees. `reach` (slots,): the
     farthest point of each link's shapes, or its center of mass, from its origin, and `size` the largest of them of a
@@ -59,6 +60,7 @@ class World:
     passing: frozenset[tuple[str, str]] = frozenset()
     fields: Fields | None = None
     law: Law = Law.WORK
+    guidance: Guidance | None = field(init=False)
     collider: Collider | Nearby = field(init=False)
     limits: Limits = field(init=False)
     keyed_slots: np.ndarray = field(init=False)
@@ -105,7 +107,9 @@ class World:
         keyed, root = np.zeros(a.links, dtype=bool), np.arange(a.links)
         keyed[a.slot], root[a.slot] = model.keyed, a.slot[model.trees]
         carried, axis = self._carried()
+        guide = self.follower and self.follower.guide
         self._set(
+            guidance=Guidance(model, self.follower, guide, self.gravity) if guide else None,
             limits=Limits(model), keyed_slots=keyed, root=root, carried=carried, axis=axis,
             turning=0.5 * np.trace(model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300,
             light=model.own_inertia() + model.armature, _last=(0.0,),
@@ -304,6 +308,9 @@ class World:
             strain = model.coordinates.difference(target, q)
             force -= model.coordinates.spring_force(strain, model.stiffness * strain) + lead * v
             force += (model.drive_damping + lead) * rate
+        if self.guidance:
+            pull, more = self.guidance.drive(q, v, h, time, self.light)
+            return force + pull, resistance + more
         return force, resistance
 
     def _implicit(self, damping: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
@@ -315,6 +322,16 @@ class World:
         stiff /= 1.0 + stiff
         resistance = (0.5 + 0.5 * stiff) * h * damping + (0.25 + 0.75 * stiff) * h * h * model.stiffness
         return stiff * h * model.stiffness, model.armature + resistance
+
+    @property
+    def acting(self) -> tuple:
+        """What acts on links from outside."""
+        return tuple(each for each in (self.fields, self.guidance) if each)
+
+    @property
+    def driven(self) -> bool:
+        """Whether muscles or fields act."""
+        return self.follow or bool(self.fields or self.guidance)
 
 
 def _refuse_scenery(name: str, shapes: tuple, keyed: bool) -> None:

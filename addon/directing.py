@@ -1,0 +1,73 @@
+"""What an animator directs: how firmly bones follow their animation, and how heavy they are, from frame to frame."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import bpy
+import numpy as np
+
+from .role import SIMULATED
+from .switch import ON, source_curves
+
+FOLLOW, RATIO, HOLD, WEIGHT = "follow", "follow_ratio", "hold", "weight"
+
+SETTINGS = (FOLLOW, RATIO, "follow_world", HOLD, WEIGHT)
+"""What is set bone by bone."""
+
+EXACTLY = 60.0
+"""What holds its animation follows at this frequency [Hz]: within a fraction of a millimetre, and contacts give way."""
+
+BONE = re.compile(r'pose\.bones\["(.*)"\]\.armature_dynamics\.(\w+)$')
+
+HEAVY = "armature_dynamics.weight"
+
+
+def is_directing(path: str) -> bool:
+    """Whether a data path, from the armature object, is that of something directed."""
+    match = BONE.match(path)
+    return path == HEAVY or bool(match and match.group(2) in SETTINGS)
+
+
+def bone_setting(name: str, setting: str) -> str:
+    """The data path, from the armature object, of a bone's setting."""
+    return f'pose.bones["{bpy.utils.escape_identifier(name)}"].armature_dynamics.{setting}'
+
+
+def followers(armature, names: Sequence[str], roles: Sequence[str]) -> set[int]:
+    """Numbers of the simulated bones that follow their animation at some time."""
+    curves, found = directed(armature), set()
+    for number, (name, role) in enumerate(zip(names, roles, strict=True)):
+        own = armature.pose.bones[name].armature_dynamics
+        follows, holds = (curves.get(bone_setting(name, setting)) for setting in (FOLLOW, HOLD))
+        strongest = max((key.co[1] for key in follows.keyframe_points), default=0.0) if follows else own.follow
+        held = any(key.co[1] >= ON for key in holds.keyframe_points) if holds else own.hold
+        if role == SIMULATED and (strongest > 0.0 or held):
+            found.add(number)
+    return found
+
+
+def directed(armature) -> dict:
+    """The source action's curves of what is directed, by their paths."""
+    return {
+        curve.data_path: curve for curve in source_curves(armature) if is_directing(curve.data_path) and not curve.mute
+    }
+
+
+def sampled(curves: dict, armature, name: str, start: int, frames: int) -> dict[str, np.ndarray]:
+    """A bone's settings (frames,) in time."""
+    own, whole = armature.pose.bones[name].armature_dynamics, armature.armature_dynamics
+
+    def values(path: str, otherwise: float) -> np.ndarray:
+        if path not in curves:
+            return np.full(frames, float(otherwise))
+        return np.array([curves[path].evaluate(start + frame) for frame in range(frames)])
+
+    result = {setting: values(bone_setting(name, setting), getattr(own, setting)) for setting in (RATIO, WEIGHT)}
+    held = values(bone_setting(name, HOLD), own.hold) >= ON
+    result[FOLLOW] = np.where(held, EXACTLY, values(bone_setting(name, FOLLOW), own.follow))
+    # what holds its animation does not swing about it
+    result[RATIO] = np.where(held, 1.0, result[RATIO])
+    result[WEIGHT] = result[WEIGHT] * values(HEAVY, whole.weight)
+    return result
