@@ -2,9 +2,12 @@
 
 import bpy
 
-from . import command, connection_list, operators, overlay, panel, preflight_list, properties
+from . import command, connection_list, directing_panel, operators, overlay, panel, preflight_list, properties
 
-CLASSES = (*properties.CLASSES, *operators.CLASSES, *panel.CLASSES, *preflight_list.CLASSES, *connection_list.CLASSES)
+CLASSES = (
+    *properties.CLASSES, *operators.CLASSES, *panel.CLASSES, *preflight_list.CLASSES, *directing_panel.CLASSES,
+    *connection_list.CLASSES,
+)  # fmt: skip
 
 _commands: list = []
 """Handles of the registered command lines, for unregistering."""

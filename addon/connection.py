@@ -21,7 +21,7 @@ KINDS = {"FIXED": "fixed", "HINGE": "hinge", "SLIDER": "prismatic", "UNIVERSAL":
 ROAMING = ("BALL", "FIXED")
 """Joints whose place on the target may be found when they are made: they have no axis that is the target's."""
 
-METHODS = {"EXACT": "projection", "SPRINGY": "compliance"}
+METHODS = {"EXACT": "projection", "SPRINGY": "compliance", "PULL": "compliance"}
 
 AXES = {"X": [0, 1, 2], "Y": [1, 2, 0], "Z": [2, 0, 1]}
 """Which axes of the target are x, y and z of a joint's frame: its own axis is x."""
@@ -161,24 +161,29 @@ def connect(cast: Cast, start: int, end: int, frame_time: float) -> tuple[list[G
     """
     taken, grips, warnings = {link.name for link in cast.links}, [], []
     for actor in cast.actors:
+        mass = sum(link.mass for link in actor.character.links)
         for index, connection in live(actor.armature):
             switch = read_switch(actor.armature, index, start, end)
             grip = _grip(cast, actor.armature, connection, switch, unused(connection.name, taken))
             host, real = (None if end.number is None else cast.links[end.number] for end in (grip.host, grip.real))
             cast.linkage.connect(
                 host, real, grip.kind, at=grip.host.frame, seat=grip.real.frame, name=grip.name,
-                closure=_closure(connection, switch, start, frame_time),
+                closure=_closure(connection, switch, start, frame_time, mass),
             )  # fmt: skip
             grips.append(grip)
             warnings += _outside(grip.name, switch, start, end)
     return grips, warnings
 
 
-def _closure(connection, switch: Switch, start: int, frame_time: float) -> Closure:
+def _closure(connection, switch: Switch, start: int, frame_time: float, mass: float) -> Closure:
+    stiffness, damping = connection.stiffness, connection.damping
+    if connection.method == "PULL":
+        rate = 2.0 * np.pi * connection.frequency
+        stiffness, damping = mass * rate**2, 2.0 * connection.ratio * mass * rate
     return Closure(
         method=METHODS[connection.method],
-        stiffness=connection.stiffness,
-        damping=connection.damping,
+        stiffness=stiffness,
+        damping=damping,
         closed=switch.closed,
         times=tuple(((frame - start) * frame_time, now) for frame, now in switch.changes),
         break_force=connection.break_force or np.inf,
@@ -234,7 +239,7 @@ def _grip(cast: Cast, armature, connection, switch: Switch, name: str) -> Grip:
     end = Place(target_number, label, _frame(cast, target_number, axes, own))
     # the host's frame stays where it is when a connection is made on the way, and a world can only be host
     host, real = (start, end) if roams or keyed[number] else (end, start)
-    return Grip(name, KINDS[connection.kind], start, end, host, real, connection.method == "SPRINGY", switch.closed)
+    return Grip(name, KINDS[connection.kind], start, end, host, real, connection.method != "EXACT", switch.closed)
 
 
 def _target(cast: Cast, connection) -> tuple[int | None, np.ndarray, np.ndarray | None, str]:

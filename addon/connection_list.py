@@ -22,6 +22,15 @@ def add(armature, bone: str, target=None, target_bone: str = ""):
     return connection
 
 
+def pin(armature, bone: str, target=None, target_bone: str = "", at: str = "TAIL"):
+    """A new connection that pulls a bone's end to a bone's head, to an object's origin, or to where it starts in the
+    world; returns it."""
+    connection = add(armature, bone, target, target_bone)
+    connection.at, connection.method = at, "PULL"
+    connection.target_at = "HEAD" if target else "THERE"
+    return connection
+
+
 def remove(armature, index: int) -> None:
     """Removes a connection and its keyframes."""
     settings = armature.armature_dynamics
@@ -33,6 +42,12 @@ def remove(armature, index: int) -> None:
 def _active_bone(armature):
     bones = armature.data.bones
     return bones.active or bones[0]
+
+
+def _active_name(context) -> str:
+    bone = context.active_pose_bone
+    # the active pose bone may be another armature's
+    return bone.name if bone and bone.id_data == context.object else _active_bone(context.object).name
 
 
 def _other_end(context) -> tuple:
@@ -59,11 +74,30 @@ class ARMATURE_DYNAMICS_OT_connection_add(OnArmature, bpy.types.Operator):
         return super().poll(context) and bool(context.object.data.bones)
 
     def execute(self, context):
+        add(context.object, _active_name(context), *_other_end(context))
+        return {"FINISHED"}
+
+
+class ARMATURE_DYNAMICS_OT_pin(OnArmature, bpy.types.Operator):
+    """Pull the end of the active bone to the other object or bone that is selected, else to where it is at the start
+    frame. Keys of Enabled turn it on and off; the method Exact holds it without give"""
+
+    bl_idname = "armature_dynamics.pin"
+    bl_label = "Pin"
+
+    at: bpy.props.EnumProperty(
+        name="End",
+        description="Which end of the bone is pinned",
+        items=(("TAIL", "Tail", "The bone's tail"), ("HEAD", "Head", "The bone's head")),
+    )
+
+    @classmethod
+    def poll(cls, context):
+        return super().poll(context) and bool(context.object.data.bones)
+
+    def execute(self, context):
         armature = context.object
-        bone = context.active_pose_bone
-        # the active pose bone may be another armature's
-        name = bone.name if bone and bone.id_data == armature else _active_bone(armature).name
-        add(armature, name, *_other_end(context))
+        pin(armature, _active_name(context), *_other_end(context), at=self.at)
         return {"FINISHED"}
 
 
@@ -144,11 +178,15 @@ def _draw_joint(layout, connection) -> None:
     if connection.method == "SPRINGY":
         column.prop(connection, "stiffness")
         column.prop(connection, "damping")
+    if connection.method == "PULL":
+        column.prop(connection, "frequency")
+        column.prop(connection, "ratio")
 
 
 CLASSES = (
     ARMATURE_DYNAMICS_OT_connection_add,
     ARMATURE_DYNAMICS_OT_connection_remove,
+    ARMATURE_DYNAMICS_OT_pin,
     ARMATURE_DYNAMICS_UL_connections,
     ARMATURE_DYNAMICS_PT_connections,
 )

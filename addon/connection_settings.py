@@ -118,8 +118,27 @@ class ARMATURE_DYNAMICS_PG_connection(bpy.types.PropertyGroup):
         items=(
             ("EXACT", "Exact", "Its ends do not come apart"),
             ("SPRINGY", "Springy", "A stiff spring with a damper draws its ends together"),
+            ("PULL", "Pull", "A spring of a frequency, however heavy the character is, draws its ends together"),
         ),
         default="EXACT",
+        options=STILL,
+    )
+    frequency: FloatProperty(
+        name="Frequency",
+        description="How firmly a pull holds: the frequency at which the whole character would swing on it. It sags "
+        "by 4 mm at 8, by 25 cm at 1 [Hz]",
+        default=8.0,
+        min=0.01,
+        soft_max=20.0,
+        precision=2,
+        options=STILL,
+    )
+    ratio: FloatProperty(
+        name="Damping Ratio",
+        description="Whether a pull swings before it comes to rest: below 1 it does, at 1 it does not [damping ratio]",
+        default=1.0,
+        min=0.0,
+        soft_max=2.0,
         options=STILL,
     )
     stiffness: FloatProperty(

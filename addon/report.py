@@ -123,7 +123,10 @@ class Report:
         if self.passing:
             named = ", ".join(f"{one} and {other}" for one, other in self.passing[:NAMED])
             more = len(self.passing) - NAMED
-            lines.append(f"Overlap at the start and pass: {named}" + (f", {more} pairs more" if more > 0 else ""))
+            lines.append(
+                f"Overlap at the start, or where followed, and pass: {named}"
+                + (f", {more} pairs more" if more > 0 else "")
+            )
         return lines
 
     def gap_m(self) -> float:

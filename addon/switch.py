@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import bpy
+from mathutils import Vector
 
 from . import compat
 
@@ -15,11 +16,17 @@ SOURCE = "SOURCE"
 
 PATH = re.compile(r"armature_dynamics\.connections\[(\d+)\]\.")
 
+OWN = re.compile(r'(pose\.bones\["(.*)"\]\.)?armature_dynamics\.')
+"""Data paths of settings of ours: keys of those mean something to a simulation."""
+
 ON = 1.0 - 1e-6
 """Curves of switches mean on from here up, as Blender reads them."""
 
 HALVINGS = 40
 """A change between two frames is found by so many halvings: to the last bit of a frame number."""
+
+KEY = ("interpolation", "handle_left_type", "handle_right_type", "co", "handle_left", "handle_right")
+"""What a key is made of: types first, which move handles."""
 
 SAME_FRAME = 1e-3
 """A change so near to a key [frames] is the key's."""
@@ -113,32 +120,36 @@ def _all_curves(armature) -> list:
 
 
 def carry(armature) -> None:
-    """Takes keys of connections that were set while a take played over into the source action, which is what the next
+    """Takes keys of settings that were set while a take played over into the source action, which is what the next
     take reads; they would be lost with the take's action."""
     settings = armature.armature_dynamics
     action = armature.animation_data.action if armature.animation_data else None
     if settings.state == SOURCE or action is None or action != settings.action:
         return
     new = {curve.data_path: curve for curve in compat.curves(action, compat.slot_identifier(armature))
-           if PATH.match(curve.data_path)}  # fmt: skip
-    old = {curve.data_path: curve for curve in source_curves(armature) if PATH.match(curve.data_path)}
+           if OWN.match(curve.data_path)}  # fmt: skip
+    old = {curve.data_path: curve for curve in source_curves(armature) if OWN.match(curve.data_path)}
     source = settings.source_action
     if (source and source.library) or {path: _keys(curve) for path, curve in new.items()} == {
         path: _keys(curve) for path, curve in old.items()
     }:
         return
     if source is None:
-        source = settings.source_action = bpy.data.actions.new(f"{armature.name} Connections")
+        source = settings.source_action = bpy.data.actions.new(f"{armature.name} Settings")
     holder = compat.channels(armature, source, settings.source_slot)
     for curve in old.values():
         holder.fcurves.remove(curve)
     for path, curve in new.items():
         copy, keys = holder.fcurves.new(path), _keys(curve)
         copy.keyframe_points.add(len(keys))
-        for point, (frame, value, interpolation) in zip(copy.keyframe_points, keys):
-            point.co, point.interpolation = (frame, value), interpolation
+        for point, values in zip(copy.keyframe_points, keys):
+            for name, value in zip(KEY, values):
+                setattr(point, name, value)
         copy.update()
 
 
-def _keys(curve) -> list[tuple[float, float, str]]:
-    return [(*key.co, key.interpolation) for key in curve.keyframe_points]
+def _keys(curve) -> list[tuple]:
+    return [
+        tuple(tuple(value) if isinstance(value, Vector) else value for value in (getattr(key, name) for name in KEY))
+        for key in curve.keyframe_points
+    ]

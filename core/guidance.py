@@ -9,8 +9,8 @@ are implicit in all of it: no frequency is too high.
 Springs lag behind what they drive by its acceleration over (2πf)², and sag by gravity's. What the motion needs is
 therefore fed forward: on each link the force and torque along the world's axes that move it as animated in gravity
 (accelerations are second differences of frames), and in the joints what their damping takes. Torques of joints instead
-would turn with a link that has lost its way and drive it farther off. The share f² / (f² + 1 Hz²) of it acts, so that
-soft drives still give way, and no more on a link than on those above it: what hangs from something limp falls with it.
+would turn with a link that has lost its way and drive it farther off. The share f⁴ / (f⁴ + (4 Hz)⁴) of it acts, so that
+soft drives still lag and sag, and no more on a link than on those above it: what hangs from something limp falls too.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from .spatial import (
     skew,
 )
 
-FIRM = 1.0
-"""At this frequency [Hz] half of the force that the motion takes is fed forward."""
+FIRM = 4.0
+"""At this frequency [Hz] half of the force that the motion takes is fed forward: below it springs swing, above it they
+are in place."""
 
 
 class Guidance:
@@ -147,7 +148,7 @@ def _about_freedoms(model: Model, inertia: np.ndarray) -> np.ndarray:
 
 def _share(model: Model, frequency: np.ndarray) -> np.ndarray:
     """How much (F, n) of the motion's force is fed forward at each link's joint."""
-    result = frequency * frequency / (frequency * frequency + FIRM * FIRM)
+    result = frequency**4 / (frequency**4 + FIRM**4)
     for i in range(model.n):
         if model.keyed[i]:
             result[:, i] = 1.0
