@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import bpy
 import numpy as np
 
+from .preset import preset
 from .role import SIMULATED
 from .switch import ON, source_curves
 
@@ -71,3 +72,22 @@ def sampled(curves: dict, armature, name: str, start: int, frames: int) -> dict[
     result[RATIO] = np.where(held, 1.0, result[RATIO])
     result[WEIGHT] = result[WEIGHT] * values(HEAVY, whole.weight)
     return result
+
+
+def sways() -> dict[str, dict]:
+    """The ways in which chains may sway, by name; see `presets/sway.json`."""
+    return {name: way for name, way in preset("sway").items() if name != "about"}
+
+
+def sway(armature, name: str, kind: str) -> None:
+    """Lets a bone and all that hangs from it be simulated and follow their animation in one of `sways`, the more
+    loosely the nearer to a tip."""
+    way, top = sways()[kind], armature.pose.bones[name]
+    first, last = way["follow"]
+    depth = len(top.parent_recursive)
+    for bone in (top, *top.children_recursive):
+        beyond = max((len(tip.parent_recursive) for tip in bone.children_recursive), default=len(bone.parent_recursive))
+        share = (len(bone.parent_recursive) - depth) / max(beyond - depth, 1)
+        own = bone.armature_dynamics
+        own.role, own.hold, own.follow_world = SIMULATED, False, False
+        own.follow, own.follow_ratio, own.weight = first * (last / first) ** share, way["ratio"], way["weight"]

@@ -37,12 +37,14 @@ def _bones(context, where: str) -> list[str]:
     return [bone.name for bone in armature.pose.bones if bone.armature_dynamics.role == SIMULATED]
 
 
-class _OnBones(OnArmature):
-    where: bpy.props.EnumProperty(name="Bones", description="Which bones", items=WHERE, default="ALL")
-
+class _OnDynamic(OnArmature):
     @classmethod
     def poll(cls, context):
         return super().poll(context) and context.object.armature_dynamics.enabled
+
+
+class _OnBones(_OnDynamic):
+    where: bpy.props.EnumProperty(name="Bones", description="Which bones", items=WHERE, default="ALL")
 
 
 class ARMATURE_DYNAMICS_OT_follow(_OnBones, bpy.types.Operator):
@@ -101,6 +103,36 @@ class ARMATURE_DYNAMICS_OT_key_directing(_OnBones, bpy.types.Operator):
         return {"FINISHED"}
 
 
+class ARMATURE_DYNAMICS_OT_sway(_OnDynamic, bpy.types.Operator):
+    """Let the active bone, and all that hangs from it, sway about its animation"""
+
+    bl_idname = "armature_dynamics.sway"
+    bl_label = "Sway"
+
+    kind: bpy.props.StringProperty(name="Kind", description="Which of the ways to sway", default="tail")
+
+    @classmethod
+    def description(cls, context, properties):
+        return directing.sways().get(properties.kind, {}).get("does", "")
+
+    def execute(self, context):
+        name = _active(context)
+        if name is None or self.kind not in directing.sways():
+            self.report({"ERROR"}, "No bone is active, or there is no such way to sway; select a bone in Pose Mode")
+            return {"CANCELLED"}
+        directing.sway(context.object, name, self.kind)
+        return {"FINISHED"}
+
+
+class ARMATURE_DYNAMICS_MT_sway(bpy.types.Menu):
+    bl_label = "Chain from Here"
+    bl_description = "Let this bone, and all that hangs from it, sway about its animation"
+
+    def draw(self, context):
+        for kind, way in directing.sways().items():
+            self.layout.operator("armature_dynamics.sway", text=way["title"]).kind = kind
+
+
 class ARMATURE_DYNAMICS_PT_directing(SidebarPart, bpy.types.Panel):
     bl_label = "Directing"
     bl_order = 1
@@ -131,6 +163,7 @@ class ARMATURE_DYNAMICS_PT_directing(SidebarPart, bpy.types.Panel):
             for where, label, _ in WHERE:
                 if where != "SELECTED" or posing:
                     row.operator(f"armature_dynamics.{operator}", text=label).where = where
+        layout.menu("ARMATURE_DYNAMICS_MT_sway", icon="CURVE_PATH")
         layout.operator("armature_dynamics.pin", icon="PINNED")
 
 
@@ -138,5 +171,7 @@ CLASSES = (
     ARMATURE_DYNAMICS_OT_follow,
     ARMATURE_DYNAMICS_OT_direct,
     ARMATURE_DYNAMICS_OT_key_directing,
+    ARMATURE_DYNAMICS_OT_sway,
+    ARMATURE_DYNAMICS_MT_sway,
     ARMATURE_DYNAMICS_PT_directing,
 )

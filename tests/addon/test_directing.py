@@ -253,3 +253,23 @@ def test_keys_set_while_a_take_plays_count_in_the_next():
     bpy.ops.armature_dynamics.discard()
     path = directing.bone_setting("bone0", "follow")
     np.testing.assert_array_equal(values(armature.animation_data.action, path), [[1.0, FIRM]])
+
+
+@pytest.mark.parametrize("kind", sorted(directing.sways()))
+def test_a_tail_sways_the_more_the_nearer_to_its_tip(kind):
+    """One click for tails and hair: late where the body turns, and back in place when it rests."""
+    armature = chain(5)
+    key(armature, "bone0", "rotation_quaternion", {1: (1, 0, 0, 0), 9: (0.966, 0, 0, 0.259), 60: (0.966, 0, 0, 0.259)})
+    operators.make_dynamic(armature)
+    armature.pose.bones["bone0"].armature_dynamics.role = "ANIMATED"
+    armature.data.bones.active = armature.data.bones["bone1"]
+    assert bpy.ops.armature_dynamics.sway(kind=kind) == {"FINISHED"}
+    strengths = [armature.pose.bones[f"bone{i}"].armature_dynamics.follow for i in range(1, 5)]
+    first, last = directing.sways()[kind]["follow"]
+    np.testing.assert_allclose(strengths, np.geomspace(first, last, 4), rtol=1e-6)
+    before = ends(armature, range(1, 61))
+    assert simulate(armature, end=60, use_ground=False).ok
+    away = np.linalg.norm(ends(armature, range(1, 61)) - before, axis=-1)[:, :, 1]
+    assert away[:, 3].max() > 0.05 and away[:, 0].max() < away[:, 3].max()
+    if kind == "secondary":
+        assert away[-1].max() < 0.005
