@@ -190,12 +190,12 @@ def _placed(
     lower, upper, beyond_start = widened(frame, angles)
     outside = max(outside, beyond_start)
     if outside > TOLD:
-        shown = "the animation" if len(poses) > 1 else "the start pose"
+        pose_is = "the animation needs" if len(poses) > 1 else "the start pose is"
         warnings.append(
             Problem(
                 "limit_widened",
                 (rig.names[bone],),
-                f"{shown} is {np.degrees(outside):.1f}° outside the joint's range; range widened",
+                f"{pose_is} {np.degrees(outside):.1f}° outside the joint's range; range widened",
                 amount=f"{np.degrees(outside):.1f}°",
             )
         )

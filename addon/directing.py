@@ -12,15 +12,15 @@ from .preset import preset
 from .role import SIMULATED
 from .switch import ON, source_curves
 
-FOLLOW, RATIO, HOLD, WEIGHT = "follow", "follow_ratio", "hold", "weight"
-
-SETTINGS = (FOLLOW, RATIO, "follow_world", HOLD, WEIGHT)
-"""What is set bone by bone."""
+FOLLOW, RATIO, WORLD, HOLD, WEIGHT = SETTINGS = tuple(
+    f"armature_dynamics_{name}" for name in ("follow", "follow_ratio", "follow_world", "hold", "weight")
+)
+"""The settings of a pose bone."""
 
 EXACTLY = 60.0
 """What holds its animation follows at this frequency [Hz]: within a fraction of a millimetre, and contacts give way."""
 
-BONE = re.compile(r'pose\.bones\["(.*)"\]\.armature_dynamics\.(\w+)$')
+BONE = re.compile(r'pose\.bones\["(.*)"\]\.(\w+)$')
 
 HEAVY = "armature_dynamics.weight"
 
@@ -33,17 +33,19 @@ def is_directing(path: str) -> bool:
 
 def bone_setting(name: str, setting: str) -> str:
     """The data path, from the armature object, of a bone's setting."""
-    return f'pose.bones["{bpy.utils.escape_identifier(name)}"].armature_dynamics.{setting}'
+    return f'pose.bones["{bpy.utils.escape_identifier(name)}"].{setting}'
 
 
 def followers(armature, names: Sequence[str], roles: Sequence[str]) -> set[int]:
     """Numbers of the simulated bones that follow their animation at some time."""
     curves, found = directed(armature), set()
     for number, (name, role) in enumerate(zip(names, roles, strict=True)):
-        own = armature.pose.bones[name].armature_dynamics
+        own = armature.pose.bones[name]
         follows, holds = (curves.get(bone_setting(name, setting)) for setting in (FOLLOW, HOLD))
-        strongest = max((key.co[1] for key in follows.keyframe_points), default=0.0) if follows else own.follow
-        held = any(key.co[1] >= ON for key in holds.keyframe_points) if holds else own.hold
+        strongest = (
+            max((key.co[1] for key in follows.keyframe_points), default=0.0) if follows else getattr(own, FOLLOW)
+        )
+        held = any(key.co[1] >= ON for key in holds.keyframe_points) if holds else getattr(own, HOLD)
         if role == SIMULATED and (strongest > 0.0 or held):
             found.add(number)
     return found
@@ -58,7 +60,7 @@ def directed(armature) -> dict:
 
 def sampled(curves: dict, armature, name: str, start: int, frames: int) -> dict[str, np.ndarray]:
     """A bone's settings (frames,) in time."""
-    own, whole = armature.pose.bones[name].armature_dynamics, armature.armature_dynamics
+    own, whole = armature.pose.bones[name], armature.armature_dynamics
 
     def values(path: str, otherwise: float) -> np.ndarray:
         if path not in curves:
@@ -66,8 +68,8 @@ def sampled(curves: dict, armature, name: str, start: int, frames: int) -> dict[
         return np.array([curves[path].evaluate(start + frame) for frame in range(frames)])
 
     result = {setting: values(bone_setting(name, setting), getattr(own, setting)) for setting in (RATIO, WEIGHT)}
-    held = values(bone_setting(name, HOLD), own.hold) >= ON
-    result[FOLLOW] = np.where(held, EXACTLY, values(bone_setting(name, FOLLOW), own.follow))
+    held = values(bone_setting(name, HOLD), getattr(own, HOLD)) >= ON
+    result[FOLLOW] = np.where(held, EXACTLY, values(bone_setting(name, FOLLOW), getattr(own, FOLLOW)))
     # what holds its animation does not swing about it
     result[RATIO] = np.where(held, 1.0, result[RATIO])
     result[WEIGHT] = result[WEIGHT] * values(HEAVY, whole.weight)
@@ -88,6 +90,7 @@ def sway(armature, name: str, kind: str) -> None:
     for bone in (top, *top.children_recursive):
         beyond = max((len(tip.parent_recursive) for tip in bone.children_recursive), default=len(bone.parent_recursive))
         share = (len(bone.parent_recursive) - depth) / max(beyond - depth, 1)
-        own = bone.armature_dynamics
-        own.role, own.hold, own.follow_world = SIMULATED, False, False
-        own.follow, own.follow_ratio, own.weight = first * (last / first) ** share, way["ratio"], way["weight"]
+        bone.armature_dynamics.role = SIMULATED
+        strengths = (first * (last / first) ** share, way["ratio"], False, False, way["weight"])
+        for setting, value in zip(SETTINGS, strengths, strict=True):
+            setattr(bone, setting, value)

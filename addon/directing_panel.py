@@ -59,7 +59,7 @@ class ARMATURE_DYNAMICS_OT_follow(_OnBones, bpy.types.Operator):
 
     def execute(self, context):
         for name in _bones(context, self.where):
-            context.object.pose.bones[name].armature_dynamics.follow = self.frequency
+            context.object.pose.bones[name].armature_dynamics_follow = self.frequency
         return {"FINISHED"}
 
 
@@ -76,7 +76,7 @@ class ARMATURE_DYNAMICS_OT_direct(_OnBones, bpy.types.Operator):
             return {"CANCELLED"}
         for other in _bones(context, self.where):
             for setting in directing.SETTINGS:
-                setattr(bones[other].armature_dynamics, setting, getattr(bones[name].armature_dynamics, setting))
+                setattr(bones[other], setting, getattr(bones[name], setting))
         return {"FINISHED"}
 
 
@@ -152,7 +152,7 @@ class ARMATURE_DYNAMICS_PT_directing(SidebarPart, bpy.types.Panel):
             layout.label(text="Select a bone in Pose Mode", icon="INFO")
             return
         layout.label(text=name, icon="BONE_DATA")
-        own = armature.pose.bones[name].armature_dynamics
+        own = armature.pose.bones[name]
         column = layout.column()
         column.use_property_split = True
         for setting in directing.SETTINGS:

@@ -21,7 +21,7 @@ def guide(cast: Cast, start: int) -> Guide | None:
         frequency[:, actor.links] = np.stack([values[FOLLOW] for values in each], axis=1)
         ratio[:, actor.links] = np.stack([values[RATIO] for values in each], axis=1)
         weight[:, actor.links] = np.stack([values[WEIGHT] for values in each], axis=1)
-        world[actor.links] = [armature.pose.bones[name].armature_dynamics.follow_world for name in names]
+        world[actor.links] = [armature.pose.bones[name].armature_dynamics_follow_world for name in names]
     keyed = [link.keyed for link in cast.links]
     frequency[:, keyed] = 0.0
     if not frequency.any() and (weight == 1.0).all():

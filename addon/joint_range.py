@@ -86,8 +86,8 @@ def widened(frame: JointFrame, angles: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def roomy(frame: JointFrame, turns: np.ndarray) -> tuple[JointFrame, float]:
-    """The joint with room for turns (F, 4), of which the first is the start's, and how far outside they were [rad]; as
-    it is for one alone. A hinge whose axis they leave becomes a ball joint with no more room beside it than it needs.
+    """The joint with room for turns (F, 4), of which the first is the start's, and how much more that is [rad]; as it
+    is for one alone. A hinge whose axis they leave becomes a ball joint with no more room beside it than it needs.
     """
     if len(turns) == 1:
         return frame, 0.0
@@ -101,9 +101,45 @@ def roomy(frame: JointFrame, turns: np.ndarray) -> tuple[JointFrame, float]:
             )
         else:
             turns = straight
-    outside = 0.0
-    for turn in turns:
-        angles = swing_twist(turn) if frame.kind == "spherical" else np.array([_about(turn, 1)[0]])
-        lower, upper, further = widened(frame, angles)
-        frame, outside = replace(frame, lower=lower, upper=upper), max(outside, further)
-    return frame, outside
+    angles = _angles(turns, frame.kind)
+    ranged = slice(1, 2) if frame.kind == "spherical" else slice(0, 1)
+    lower, upper = frame.lower.copy(), frame.upper.copy()
+    least, most = angles[:, ranged].min(axis=0), angles[:, ranged].max(axis=0)
+    lower[ranged] = np.where(least < lower[ranged], least - CLEARANCE, lower[ranged])
+    upper[ranged] = np.where(most > upper[ranged], most + CLEARANCE, upper[ranged])
+    if frame.kind == "spherical":
+        _widen_swings(lower, upper, angles)
+    more = float(max((frame.lower - lower).max(), (upper - frame.upper).max()))
+    return replace(frame, lower=lower, upper=upper), more
+
+
+def _widen_swings(lower: np.ndarray, upper: np.ndarray, angles: np.ndarray) -> None:
+    """Widens the limits (3,) of swings in place until their ellipse holds those of angles (F, 3): first each by itself,
+    then the narrower one where both are turned at a time."""
+    swing = np.abs(angles[:, ::2])
+    for together in (False, True):
+        half = np.maximum(np.where(angles < 0, -lower, upper)[:, ::2], LOCKED)
+        level = swing / half
+        out = np.hypot(*level.T) > 1.0
+        needed = swing / NEARLY
+        if together:
+            narrower = half <= half[:, ::-1]
+            needed = np.where(narrower, swing / np.sqrt(np.maximum(1.0 - level[:, ::-1] ** 2, 1.0 - NEARLY**2)), 0.0)
+        for column, axis in enumerate((0, 2)):
+            for limit, sign in ((lower, -1.0), (upper, 1.0)):
+                turned = out & (sign * angles[:, axis] > 0)
+                furthest = needed[turned, column].max(initial=0.0) * (1.0 + CLEARANCE)
+                limit[axis] = sign * max(sign * limit[axis], furthest)
+
+
+def _angles(turns: np.ndarray, kind: str) -> np.ndarray:
+    """Hinge angles (F, 1), or swings and twists (F, 3), of turns (F, 4)."""
+    part = 2 if kind == "spherical" else 1
+    angle = 2.0 * np.arctan2(turns[:, part], turns[:, 0])
+    angle = (angle + np.pi) % (2.0 * np.pi) - np.pi
+    if kind != "spherical":
+        return angle[:, None]
+    twist = np.zeros_like(turns)
+    twist[:, 0], twist[:, 2] = np.cos(angle / 2), np.sin(angle / 2)
+    swing = logarithm(quaternion_multiply(turns, quaternion_conjugate(twist)))
+    return np.stack((swing[:, 0], angle, swing[:, 2]), axis=1)

@@ -15,6 +15,7 @@ from bpy.props import (
 
 from .collider import AUTO, BOX, CAPSULE, HULL, NONE, SPHERE, TAPERED
 from .connection_settings import ARMATURE_DYNAMICS_PG_connection
+from .directing_settings import DIRECTED
 from .keying import EVERY, REDUCED, STEP
 from .role import ANIMATED, IGNORED, SIMULATED
 from .surface import LAYERS, SurfaceSettings
@@ -313,43 +314,6 @@ class ARMATURE_DYNAMICS_PG_bone(SurfaceSettings, bpy.types.PropertyGroup):
         subtype="LAYER",
         default=(True, *[False] * (LAYERS - 1)),
     )
-    follow: FloatProperty(
-        name="Follow",
-        description="How firmly the bone follows its animation, as the frequency at which it swings back to it, "
-        "whatever it weighs: 0 limp, 2 loosely, 8 within a centimetre. On the topmost bone it holds the whole "
-        "character up. Can be keyed [Hz]",
-        default=0.0,
-        min=0.0,
-        soft_max=20.0,
-        precision=2,
-    )
-    follow_ratio: FloatProperty(
-        name="Damping",
-        description="Whether the bone swings about its animation before it comes to rest there: below 1 it does, "
-        "at 1 it does not. Can be keyed [damping ratio]",
-        default=1.0,
-        min=0.0,
-        soft_max=2.0,
-    )
-    follow_world: BoolProperty(
-        name="In World Space",
-        description="Keep the direction that the bone has in the world, as if hung from outside, instead of its turn "
-        "against the bone above",
-        default=False,
-    )
-    hold: BoolProperty(
-        name="Animated",
-        description="While this is on the bone moves as it is animated, against the bone above or, without one, in "
-        "the world; when its key turns it off, physics takes over with the speed that it has. Can be keyed",
-        default=False,
-    )
-    weight: FloatProperty(
-        name="Gravity",
-        description="The share of gravity that acts on this bone, times that of its armature; can be keyed [factor]",
-        default=1.0,
-        soft_min=0.0,
-        soft_max=2.0,
-    )
     source_mode: StringProperty(
         name="Source Mode", description="Rotation mode before physics; empty where nothing was recorded"
     )
@@ -389,8 +353,12 @@ def attach() -> None:
     """Gives objects and pose bones their settings; after the classes are registered."""
     bpy.types.Object.armature_dynamics = PointerProperty(type=ARMATURE_DYNAMICS_PG_armature, name="Armature Dynamics")
     bpy.types.PoseBone.armature_dynamics = PointerProperty(type=ARMATURE_DYNAMICS_PG_bone, name="Armature Dynamics")
+    for name, setting in DIRECTED.items():
+        setattr(bpy.types.PoseBone, name, setting)
 
 
 def detach() -> None:
+    for name in DIRECTED:
+        delattr(bpy.types.PoseBone, name)
     del bpy.types.PoseBone.armature_dynamics
     del bpy.types.Object.armature_dynamics

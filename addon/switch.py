@@ -16,7 +16,7 @@ SOURCE = "SOURCE"
 
 PATH = re.compile(r"armature_dynamics\.connections\[(\d+)\]\.")
 
-OWN = re.compile(r'(pose\.bones\["(.*)"\]\.)?armature_dynamics\.')
+OWN = re.compile(r'(pose\.bones\["(.*)"\]\.)?armature_dynamics[._]')
 """Data paths of settings of ours: keys of those mean something to a simulation."""
 
 ON = 1.0 - 1e-6

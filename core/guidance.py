@@ -147,7 +147,7 @@ def _about_freedoms(model: Model, inertia: np.ndarray) -> np.ndarray:
 
 
 def _share(model: Model, frequency: np.ndarray) -> np.ndarray:
-    """How much (F, n) of the motion's force is fed forward at each link's joint."""
+    """How much (F, n) of what the motion needs is fed forward on each link."""
     result = frequency**4 / (frequency**4 + FIRM**4)
     for i in range(model.n):
         if model.keyed[i]:

@@ -6,6 +6,11 @@ import pytest
 from armature_dynamics.addon import directing, intake, operators, take
 from armature_dynamics.addon.connection_list import pin
 from armature_dynamics.addon.guiding import guide
+from armature_dynamics.addon.joint_frame import JointFrame
+from armature_dynamics.addon.joint_range import roomy
+from armature_dynamics.core import Joint, Link, Linkage, compile_model
+from armature_dynamics.core.limits import Limits
+from armature_dynamics.core.spatial import exponential
 from rigs import chain, curves, key, simulate, values, world_heads
 
 FIRM = 8.0
@@ -48,19 +53,17 @@ def ends(armature, frames):
 
 def follow(armature, frequency, **settings):
     for name in simulated(armature):
-        own = armature.pose.bones[name].armature_dynamics
-        own.follow = frequency
-        for setting, value in settings.items():
-            setattr(own, setting, value)
+        for setting, value in {"follow": frequency, **settings}.items():
+            setattr(armature.pose.bones[name], f"armature_dynamics_{setting}", value)
 
 
 def key_setting(armature, names, setting, frames, interpolation="CONSTANT"):
     for name in names:
         for frame, value in frames.items():
-            setattr(armature.pose.bones[name].armature_dynamics, setting, value)
-            armature.keyframe_insert(directing.bone_setting(name, setting), frame=frame)
+            setattr(armature.pose.bones[name], f"armature_dynamics_{setting}", value)
+            armature.pose.bones[name].keyframe_insert(f"armature_dynamics_{setting}", frame=frame)
     for curve in curves(armature.animation_data.action):
-        if curve.data_path.endswith(f".{setting}"):
+        if curve.data_path.endswith(f"armature_dynamics_{setting}"):
             for point in curve.keyframe_points:
                 point.interpolation = interpolation
 
@@ -197,8 +200,10 @@ def test_gravity_is_scaled(whole):
     for weight in (1.0, 1 / 6):
         armature = chain(1)
         operators.make_dynamic(armature)
-        own = armature.armature_dynamics if whole else armature.pose.bones["bone0"].armature_dynamics
-        own.weight = weight
+        if whole:
+            armature.armature_dynamics.weight = weight
+        else:
+            armature.pose.bones["bone0"].armature_dynamics_weight = weight
         simulate(armature, end=13, use_ground=False)
         fallen.append(2.0 - ends(armature, [13])[0, 0, 0, 2])
         bpy.data.objects.remove(armature)
@@ -225,18 +230,18 @@ def test_buttons_set_and_key_what_they_say():
     data.bones.active = data.bones["bone3"]
 
     def strengths():
-        return [round(bone.armature_dynamics.follow, 3) for bone in armature.pose.bones]
+        return [round(bone.armature_dynamics_follow, 3) for bone in armature.pose.bones]
 
     assert bpy.ops.armature_dynamics.follow() == {"FINISHED"}
     assert strengths() == [8.0] * 4
-    armature.pose.bones["bone3"].armature_dynamics.follow = 2.0
-    armature.pose.bones["bone3"].armature_dynamics.follow_world = True
+    armature.pose.bones["bone3"].armature_dynamics_follow = 2.0
+    armature.pose.bones["bone3"].armature_dynamics_follow_world = True
     assert bpy.ops.armature_dynamics.direct(where="COLLECTION") == {"FINISHED"}
     assert strengths() == [8.0, 8.0, 2.0, 2.0]
-    assert armature.pose.bones["bone2"].armature_dynamics.follow_world
+    assert armature.pose.bones["bone2"].armature_dynamics_follow_world
     bpy.context.scene.frame_set(7)
     assert bpy.ops.armature_dynamics.key_directing(where="COLLECTION") == {"FINISHED"}
-    path = directing.bone_setting("bone2", "follow")
+    path = directing.bone_setting("bone2", directing.FOLLOW)
     np.testing.assert_array_equal(values(armature.animation_data.action, path), [[7.0, 2.0]])
     assert len(curves(armature.animation_data.action)) == 2
 
@@ -251,7 +256,7 @@ def test_keys_set_while_a_take_plays_count_in_the_next():
     simulate(armature)
     assert ends(armature, [13])[0, 0, 0, 2] == pytest.approx(2.0, abs=0.01)
     bpy.ops.armature_dynamics.discard()
-    path = directing.bone_setting("bone0", "follow")
+    path = directing.bone_setting("bone0", directing.FOLLOW)
     np.testing.assert_array_equal(values(armature.animation_data.action, path), [[1.0, FIRM]])
 
 
@@ -264,7 +269,7 @@ def test_a_tail_sways_the_more_the_nearer_to_its_tip(kind):
     armature.pose.bones["bone0"].armature_dynamics.role = "ANIMATED"
     armature.data.bones.active = armature.data.bones["bone1"]
     assert bpy.ops.armature_dynamics.sway(kind=kind) == {"FINISHED"}
-    strengths = [armature.pose.bones[f"bone{i}"].armature_dynamics.follow for i in range(1, 5)]
+    strengths = [armature.pose.bones[f"bone{i}"].armature_dynamics_follow for i in range(1, 5)]
     first, last = directing.sways()[kind]["follow"]
     np.testing.assert_allclose(strengths, np.geomspace(first, last, 4), rtol=1e-6)
     before = ends(armature, range(1, 61))
@@ -273,3 +278,35 @@ def test_a_tail_sways_the_more_the_nearer_to_its_tip(kind):
     assert away[:, 3].max() > 0.05 and away[:, 0].max() < away[:, 3].max()
     if kind == "secondary":
         assert away[-1].max() < 0.005
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_joint_finds_room_for_all_that_is_followed(seed):
+    """No frame of the animation is beyond a limit that physics keeps, and no limit is moved farther than it must."""
+    rng = np.random.default_rng(seed)
+    wide = rng.uniform(0.1, 1.2)
+    turns = exponential(wide * rng.normal(size=(30, 3)) * rng.uniform(0.05, 1.0, 3))
+    low, high = -np.radians(rng.uniform(2, 90, 3)), np.radians(rng.uniform(2, 90, 3))
+    frame, more = roomy(JointFrame("spherical", np.eye(3), np.eye(3), low, high), turns)
+    linkage = Linkage()
+    base = linkage.add(Link("base", Joint("fixed"), keyed=True))
+    linkage.add(Link("bone", Joint("spherical", frame.lower, frame.upper)), base)
+    limits = Limits(compile_model(linkage))
+    assert max(limits.violation(turn) for turn in turns) < 1e-9
+    assert more <= 2 * wide * 3
+    again, none = roomy(frame, turns)
+    assert none < 1e-9 and again.kind == "spherical"
+
+
+def test_a_hinge_that_is_followed_beside_its_axis_becomes_a_ball():
+    """Animators bend knees sideways by a few degrees; what stays on the axis remains a hinge."""
+    hinge = JointFrame("hinge", np.eye(3), np.eye(3), np.array([0.0]), np.array([2.0]))
+    bent = exponential(np.array([[0.1, 0.0, 0.0], [1.0, 0.0, 0.0], [2.2, 0.0, 0.0]]))
+    frame, more = roomy(hinge, bent)
+    assert (
+        frame.kind == "hinge"
+        and frame.upper[0] == pytest.approx(2.2, abs=0.01)
+        and more == pytest.approx(0.2, abs=0.01)
+    )
+    frame, _ = roomy(hinge, np.concatenate((bent, exponential(np.array([[1.0, 0.1, 0.05]])))))
+    assert frame.kind == "spherical" and 0.05 < frame.upper[1] < 0.25
