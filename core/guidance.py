@@ -49,7 +49,9 @@ class Guidance:
             if len(rows) not in (1, frames):
                 raise ValueError(f"the guide has {len(rows)} frames, the motion {frames}; give as many, or one for all")
         self.poses, self.followed = follower.poses, (guide.frequency > 0.0).any(axis=1)
-        self.model, self.gravity, time = model, gravity, follower.frame_time
+        self.model, time = model, follower.frame_time
+        self.frame_time = time
+        self.acting = (guide.frequency > 0.0).any(axis=1) | (guide.weight != 1.0).any(axis=1)
         self.course = Course(model.coordinates, follower.q, time)
         link = np.repeat(np.arange(model.n), np.diff(model.coordinates.v_start))
         turned = guide.world & (model.parent >= 0) & ~model.keyed & (guide.frequency > 0.0).any(axis=0)
@@ -77,6 +79,16 @@ class Guidance:
     def frames(self) -> np.ndarray:
         """The motion's frames (k, n, 4, 4) in which links follow it."""
         return self.poses[np.broadcast_to(self.followed, len(self.poses))]
+
+    def acts(self, start: float, end: float) -> bool:
+        """Whether anything is followed, or weighs other than it does, from one time to another [s]."""
+        if len(self.acting) == 1:
+            return bool(self.acting[0])
+        first, last = (
+            min(max(int(np.floor(time)), 0), len(self.acting) - 1)
+            for time in (start / self.frame_time + 1e-6, end / self.frame_time + 1.0 - 1e-6)
+        )
+        return bool(self.acting[first : last + 1].any())
 
     def drive(
         self, q: np.ndarray, v: np.ndarray, h: float, time: float, light: np.ndarray

@@ -168,7 +168,14 @@ class Simulation:
     def _driven(self) -> bool:
         """Whether something puts energy in, or stores it where it is not counted."""
         world = self.world
-        return world.driven or bool(world.model.keyed.any() or world.loops.soft.any())
+        driven = world.follow or world.fields or world.model.keyed.any() or world.loops.soft.any()
+        return bool(driven) or self._guided
+
+    @property
+    def _guided(self) -> bool:
+        """Whether the motion's guide acts in the frame to come."""
+        guidance = self.world.guidance
+        return guidance is not None and guidance.acts(self.state.time, self.state.time + self.frame_time)
 
     @property
     def _most(self) -> int:
@@ -197,7 +204,7 @@ class Simulation:
         changed, path = system.advanced(self.state, self.frame_time, substeps)
         self._seconds += path.seconds
         happened = len(changed.structure.events) > len(system.structure.events)
-        if not path.state.finite or happened or self.world.fields or self.world.guidance:
+        if not path.state.finite or happened or self.world.fields or self._guided:
             return changed, path.state, 0.0
         flight, touched = changed.flight, np.concatenate(path.touched)
         state, strayed = flight.keep(self.state, path.state, touched, self.world.gravity)
