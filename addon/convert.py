@@ -15,7 +15,7 @@ from .collider import Manner, balls, capsule_around, capsule_of_bone, capsule_of
 from .directing import followers
 from .joint_frame import JointFrame, joint_frames, segment_ends
 from .joint_range import hinge_angle, roomy, swing_twist, widened
-from .passive import add_passive
+from .passive import add_passive, keep_axis
 from .preset import preset
 from .problem import ERROR, ConversionError, Problem
 from .rig import Rig
@@ -106,6 +106,9 @@ def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options
     bones = [rig.index[link.name] for link in ordered]
     offsets = np.array([rig.rest[bone, :3, :3].T @ rotations[bone] for bone in bones])
     add_passive(linkage, options.damping, options.tone, options.gravity)
+    for bone, link in links.items():
+        if frames[bone].kind == "hinge" and link.joint.kind == "spherical":
+            keep_axis(link.joint)
     height = _height(anatomy, capsules)
     character = Character(rig, anatomy, linkage, ordered, bones, offsets, roles, carrier, height, 0.0, warnings)
     return replace(character, lowest=_lowest(character, source))

@@ -28,8 +28,8 @@ NEARLY = 0.8
 LOOSE = np.radians(0.25)
 """A hinge whose axis the animation leaves by more than this [rad] is followed as a ball joint."""
 
-PLAY = np.radians(2.0)
-"""What such a ball joint may turn beyond what it needs [rad]: a range without width has no inside to be kept in."""
+PLAY = np.radians(40.0)
+"""How far such a ball joint may turn beside the hinge's axis [rad], where springs keep it: narrow ranges rattle."""
 
 
 def hinge_angle(turn: np.ndarray) -> tuple[float, np.ndarray]:
@@ -87,7 +87,7 @@ def widened(frame: JointFrame, angles: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def roomy(frame: JointFrame, turns: np.ndarray) -> tuple[JointFrame, float]:
     """The joint with room for turns (F, 4), of which the first is the start's, and how much more that is [rad]; as it
-    is for one alone. A hinge whose axis they leave becomes a ball joint with no more room beside it than it needs.
+    is for one alone. A hinge whose axis they leave becomes a ball joint.
     """
     if len(turns) == 1:
         return frame, 0.0
@@ -95,7 +95,7 @@ def roomy(frame: JointFrame, turns: np.ndarray) -> tuple[JointFrame, float]:
         beyond = matrix_quaternion(hinge_angle(turns[0])[1])
         straight = quaternion_multiply(turns, quaternion_conjugate(beyond))
         if np.abs(straight[:, 2:]).max() > 0.5 * LOOSE:
-            lower, upper = frame.lower - PLAY, frame.upper + PLAY
+            lower, upper = frame.lower - LOOSE, frame.upper + LOOSE
             frame = replace(
                 frame, kind="spherical", lower=np.append(lower, (-PLAY, -PLAY)), upper=np.append(upper, (PLAY, PLAY))
             )

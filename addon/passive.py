@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core import Link, Linkage
+from ..core import Joint, Link, Linkage
 from ..core.joint import FREEDOMS
 
 JOINT_INERTIA = 0.01
 """A joint's own inertia as a part of what it carries: keeps light links at the end of heavy chains calm."""
+
+BESIDE = 2.0 * np.pi * 6.0
+"""A ball joint that stands for a hinge is drawn back to the hinge's axis as quickly as this [1/s]."""
 
 LEAST_LEVER = 0.1
 """Smallest lever of a limb's weight, as a part of its radius of gyration."""
@@ -48,3 +51,10 @@ def add_passive(linkage: Linkage, damping: float, tone: float, gravity: float) -
 def _mean_inertia(link: Link) -> float:
     """[kg m²] about the joint, mean of the directions."""
     return link.mass * float(link.center_of_mass @ link.center_of_mass) * 2 / 3 + float(np.trace(link.inertia)) / 3
+
+
+def keep_axis(joint: Joint) -> None:
+    """Adds springs and dampers to a ball joint that draw it back to turning about x only."""
+    inertia = float(np.mean(joint.armature)) / JOINT_INERTIA
+    joint.stiffness = joint.stiffness + inertia * BESIDE**2 * np.array([0.0, 1.0, 1.0])
+    joint.drive_damping = joint.drive_damping + 2.0 * inertia * BESIDE * np.array([0.0, 1.0, 1.0])

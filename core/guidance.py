@@ -8,9 +8,10 @@ are implicit in all of it: no frequency is too high.
 
 Springs lag behind what they drive by its acceleration over (2πf)², and sag by gravity's. What the motion needs is
 therefore fed forward: on each link the force and torque along the world's axes that move it as animated in gravity
-(accelerations are second differences of frames), and in the joints what their damping takes. Torques of joints instead
-would turn with a link that has lost its way and drive it farther off. The share f⁴ / (f⁴ + (4 Hz)⁴) of it acts, so that
-soft drives still lag and sag, and no more on a link than on those above it: what hangs from something limp falls too.
+(accelerations are second differences of frames), and in the joints what their own dampers and springs take. Torques of
+joints instead would turn with a link that has lost its way and drive it farther off. The share f⁴ / (f⁴ + (4 Hz)⁴) of
+it acts, so that soft drives still lag and sag, and no more on a link than on those above it: what hangs from something
+limp falls too.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ are in place."""
 
 
 class Guidance:
-    """How a model follows its source motion. `course`: of its joints."""
+    """How a model follows its source motion. `course`: of its joints. `follows`: whether their drives do as well."""
 
-    def __init__(self, model: Model, follower: Follower, guide: Guide, gravity: np.ndarray) -> None:
+    def __init__(
+        self, model: Model, follower: Follower, guide: Guide, gravity: np.ndarray, follows: bool = False
+    ) -> None:
         frames = len(follower.poses)
         if len(guide.world) != model.n:
             raise ValueError(f"the guide has {len(guide.world)} links, the model {model.n}; make it for this model")
@@ -60,7 +63,7 @@ class Guidance:
         self.ratio = Samples(guide.ratio[:, link], time)
         self.rate = Samples(2.0 * np.pi * guide.frequency[:, link] * ~turned[link], time)
         share = _share(model, guide.frequency)
-        self.feed = Samples(share[:, link] * model.damping * self.course.slope / time, time)
+        self.feed = Samples(share[:, link] * _passive(model, self.course, follows), time)
         needed = share[:, :, None] * _needed(model, follower.poses, time, guide.weight, gravity)
         needed[..., 3:] += ((guide.weight - 1.0) * model.mass)[:, :, None] * gravity
         self.wrenches = Samples(needed.reshape(len(needed), -1), time)
@@ -167,6 +170,16 @@ def _share(model: Model, frequency: np.ndarray) -> np.ndarray:
         if (parent := model.parent[i]) >= 0:
             result[:, i] = np.minimum(result[:, i], result[:, parent])
     return result
+
+
+def _passive(model: Model, course: Course, follows: bool) -> np.ndarray:
+    """The joint forces (F, nv) of dampers, and of springs where they do not follow the motion themselves, in it."""
+    c, rate = model.coordinates, course.slope / course.frame_time
+    if follows or not model.stiffness.any():
+        return model.damping * rate
+    strains = [c.difference(c.zero(), q) for q in course.q]
+    springs = np.array([c.spring_force(strain, model.stiffness * strain) for strain in strains])
+    return (model.damping + model.drive_damping) * rate + springs
 
 
 def _needed(model: Model, poses: np.ndarray, frame_time: float, weight: np.ndarray, gravity: np.ndarray) -> np.ndarray:
