@@ -10,7 +10,7 @@ from ..core.joint import FREEDOMS
 JOINT_INERTIA = 0.01
 """A joint's own inertia as a part of what it carries: keeps light links at the end of heavy chains calm."""
 
-BESIDE = 2.0 * np.pi * 6.0
+BESIDE = 2.0 * np.pi * 3.0
 """A ball joint that stands for a hinge is drawn back to the hinge's axis as quickly as this [1/s]."""
 
 LEAST_LEVER = 0.1
