@@ -113,8 +113,10 @@ class Chooser:
         most = len(self._movable)
         if adaptive.joints is not None and adaptive.joints > most:
             raise ValueError(f"{adaptive.joints} joints are to be active; the model has {most}, give no more")
-        if world.fields:
-            raise ValueError("force fields act on every link, adaptive simulation moves few; use one or the other")
+        if world.acting:
+            raise ValueError(
+                "force fields and Follow act on every link, adaptive simulation moves few; use one of them"
+            )
         self.adaptive, self.model = adaptive, model
         weights = reaches(model, world.reach) ** 2 if adaptive.weights is None else adaptive.weights
         self.activity = Activity(model, gravity=world.gravity, weights=weights)

@@ -129,20 +129,22 @@ def _frame_along(x: np.ndarray, angle: float) -> np.ndarray:
     return np.column_stack([x, y, np.cross(x, y)])
 
 
-def pendulum_chain(links: int = 200, *, length: float = 0.05, damping: float = 0.01) -> Linkage:
-    """The pendulum that the adaptive-contact paper drops among pegs: a chain of `links` that starts horizontally and
-    does not touch itself."""
-    linkage = chain(links, length=length, mass=2.0 * length, radius=0.2 * length, horizontal=True, damping=damping)
+def pendulum_chain(links: int = 200, *, length: float = 0.05, damping: float = 0.05) -> Linkage:
+    """The pendulum that the adaptive-contact paper lets swing among pegs: a chain of `links` that starts straight, half
+    way to the horizontal, and does not touch itself."""
+    linkage = chain(links, length=length, mass=2.0 * length, radius=0.2 * length, damping=damping)
+    first = next(linkage.links())
+    first.rotation = frame_of(along=np.array([1.0, 0.0, -1.0]) / np.sqrt(2.0), hinge=np.array([0.0, 1.0, 0.0]))
     return _through_itself(linkage)
 
 
 def pegs(links: int = 200, *, length: float = 0.05, count: int = 12, seed: int = 0) -> list[Capsule]:
-    """The pegs of `pendulum_chain`: rods along y below it, at places drawn at random in its plane."""
+    """The pegs of `pendulum_chain`: rods along y at places drawn at random on the other side of its plane."""
     rng = np.random.default_rng(seed)
     reach = links * length
-    height, along = rng.uniform(0.2, 0.9, count) * reach, rng.uniform(-0.6, 0.6, count) * reach
+    away, angle = rng.uniform(0.3, 0.95, count) * reach, rng.uniform(-0.1, 0.9, count)
     across = np.array([0.0, 0.2 * reach, 0.0])
-    middles = np.column_stack((along, np.zeros(count), -height))
+    middles = np.column_stack((-away * np.sin(angle), np.zeros(count), -away * np.cos(angle)))
     return [Capsule(middle - across, middle + across, 0.02 * reach) for middle in middles]
 
 

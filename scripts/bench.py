@@ -105,6 +105,8 @@ def adaptive(options: argparse.Namespace) -> dict:
     module = "scripts.cases.adaptive_dynamics"
     if options.case == "adaptive-dynamics":
         return measure_ours(module, options.model or "pendulum", str(options.scale))
+    if options.plot:
+        return measure_ours(module, "plot", limit=PLOT_LIMIT, using=("matplotlib>=3.8",))
     metrics = measure_ours(module, options.case.removeprefix("adaptive-"))
     if options.case == "crowd" and options.peers:
         try:
@@ -131,7 +133,7 @@ CONTACTS = ("impacts", "stacks", "tunnel", "humanoid-contact")
 LOOPS = ("n-four-bar", "andrews", "bricard", "high-bar", "swing", "humanoid-loops")
 CASES = {"humanoid": humanoid, "chain": chain, "blender": blender, "four-bar": four_bar} | dict.fromkeys(LOOPS, loops)
 CASES |= dict.fromkeys(CONTACTS, contacts) | {"ragdoll-pile": ragdoll_pile, "quasi-statics": quasi_statics}
-CASES |= dict.fromkeys(("adaptive-dynamics", "adaptive-size", "crowd"), adaptive)
+CASES |= dict.fromkeys(("adaptive-dynamics", "adaptive-size", "adaptive-curve", "crowd"), adaptive)
 MODELS = {
     "quasi-statics": ("molecule", "millipede", "bicycle"), "adaptive-dynamics": ("pendulum", "thread", "bridge")
 }  # fmt: skip
@@ -148,7 +150,7 @@ def main() -> int:
     parser.add_argument("--forces", type=int, default=1, help="links that are pulled (default 1)")
     parser.add_argument("--eps", type=exponent, metavar="2^-K", help="error threshold; default: a table over several")
     parser.add_argument("--steps", type=int, default=0, help="steps of quasi-statics; default: as many as 4 min allow")
-    parser.add_argument("--plot", action="store_true", help="draw the figures of quasi-statics into docs instead")
+    parser.add_argument("--plot", action="store_true", help="draw the figures of quasi-statics or adaptive-curve")
     parser.add_argument("--json", action="store_true", help="no table, only the JSON object at the end")
     options = parser.parse_args()
     if options.links < 1:

@@ -1,5 +1,5 @@
 """Adaptive dynamics with collisions against the exact method, on the models of the adaptive-contact paper and others:
-`python -m scripts.cases.adaptive_dynamics pendulum|thread|bridge SCALE`, `crowd`, `size`, `curve` or `mujoco`."""
+`python -m scripts.cases.adaptive_dynamics MODEL SCALE`, `crowd`, `mujoco`, `size`, `curve` or `plot`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -19,12 +20,18 @@ from core.mechanisms_large import bridge, crowd, holes, pegs, pendulum_chain, sn
 from core.model import Model, State
 from core.threads import one_blas_thread
 
+from .chain import peak_mb
+
 FRAME_TIME, SECONDS = 1 / 24, 5.0
+DOCS = Path(__file__).parents[2] / "docs"
 PATIENCE = 110.0
 """Each method gets so many seconds; what it has not reached by then is not compared."""
 SIZES = (1000, 3000, 10_000, 30_000, 50_000)
 """Links of the chains whose cost is measured with FEW joints active."""
 FEW = 40
+LENGTHS = (200, 500, 1000, 2000, 5000, 10_000, 20_000)
+CHAIN_STEPS = 45
+THRESHOLDS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 PEOPLE, STEPS = 200, 10
 """Of the crowd, and the steps of its frames."""
 
@@ -44,7 +51,7 @@ class Case:
 
 def pendulum_case(scale: float) -> Case:
     links = round(200 * scale)
-    return Case(pendulum_chain(links), pegs(links), round(40 * scale), 40)
+    return Case(pendulum_chain(links), pegs(links), round(40 * scale), 20)
 
 
 def thread_case(scale: float) -> Case:
@@ -147,27 +154,86 @@ def measure(name: str, scale: float) -> dict:
     }
 
 
+def swinging(links: int) -> tuple[Model, State]:
+    """A chain that touches nothing and has no weight, of which a few joints move at first."""
+    linkage = chain(links, damping=1e-2)
+    for link in linkage.links():
+        link.shapes = []
+    model = compile_model(linkage)
+    v = np.zeros(model.nv)
+    v[:: links // 20] = 10.0 / links
+    return model, State(model.coordinates.zero(), v)
+
+
+def step_ms(model: Model, state: State, adaptive: Adaptive | None, frames: int = 3) -> float:
+    """A step with refreshes and without recording: the median of frames."""
+    simulation = Simulation(model, state=state, gravity=np.zeros(3), substeps=CHAIN_STEPS, adaptive=adaptive)
+    list(simulation.run(frames + 1))
+    return 1e3 * float(np.median(simulation.trajectory.step_seconds.reshape(-1, CHAIN_STEPS).mean(axis=1)))
+
+
 def size_case() -> dict:
-    """A step with FEW joints active, of chains of all sizes that swing; refreshes included, recording not."""
+    """A step with FEW joints active, of chains of all sizes."""
     metrics: dict = {}
     for links in SIZES:
-        linkage = chain(links, damping=1e-2)
-        for link in linkage.links():
-            link.shapes = []
-        model = compile_model(linkage)
-        v = np.zeros(model.nv)
-        v[:: links // 20] = 0.1
-        begin = time.perf_counter()
-        simulation = Simulation(
-            model, state=State(model.coordinates.zero(), v), substeps=45, adaptive=Adaptive(joints=FEW)
-        )
-        built = time.perf_counter() - begin
-        list(simulation.run(4))
-        seconds = np.array(simulation.trajectory.step_seconds).reshape(-1, 45)
-        metrics |= {f"step_ms_{links}": 1e3 * float(np.median(seconds.mean(axis=1))), f"build_s_{links}": built}
-        print(json.dumps(metrics), file=sys.stderr)
+        model, state = swinging(links)
+        metrics[f"step_ms_{links}"] = step_ms(model, state, Adaptive(joints=FEW))
+        metrics[f"peak_mb_{links}"] = peak_mb()
     logs = np.log([metrics[f"step_ms_{links}"] for links in SIZES])
     return metrics | {"exponent": float(np.polyfit(np.log(SIZES), logs, 1)[0])}
+
+
+def curve_case() -> dict:
+    """A step by the exact method, with a fifth of the joints active and with FEW, of chains of several lengths."""
+    metrics: dict = {}
+    for links in LENGTHS:
+        model, state = swinging(links)
+        metrics[f"exact_ms_{links}"] = step_ms(model, state, None)
+        metrics[f"fifth_ms_{links}"] = step_ms(model, state, Adaptive(joints=links // 5))
+        metrics[f"few_ms_{links}"] = step_ms(model, state, Adaptive(joints=FEW))
+    return metrics
+
+
+def plot_case() -> dict:
+    """Draws the curves, and the error of a chain's end against the threshold, into docs."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    metrics, errors = curve_case(), convergence()
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), constrained_layout=True)
+    for name, label in (("exact", "exact"), ("fifth", "a fifth of the joints"), ("few", f"{FEW} joints")):
+        left.loglog(LENGTHS, [metrics[f"{name}_ms_{links}"] for links in LENGTHS], "o-", label=label)
+    left.set(xlabel="links of a chain", ylabel="ms a step, refreshes included")
+    left.legend()
+    right.loglog(THRESHOLDS, errors, "o-", label="largest error of the end in 1.5 s")
+    right.loglog(THRESHOLDS, THRESHOLDS, "k--", linewidth=0.8, label="the threshold")
+    right.set(xlabel="error threshold", ylabel="part of the chain's length")
+    right.legend()
+    figure.savefig(DOCS / "adaptive.png", dpi=110)
+    return metrics | {f"error_{threshold:g}": error for threshold, error in zip(THRESHOLDS, errors)}
+
+
+def convergence() -> list[float]:
+    """How far the end of a chain of 40 is from the exact method's, as a part of its length, for each threshold."""
+    linkage = chain(40, "spherical", damping=1e-2)
+    for link in linkage.links():
+        link.shapes = []
+    model = compile_model(linkage)
+    v = np.zeros(model.nv)
+    v[:20] = np.random.default_rng(0).standard_normal(20)
+
+    def end(adaptive: Adaptive | None) -> np.ndarray:
+        simulation = Simulation(model, state=State(model.coordinates.zero(), v), substeps=20, adaptive=adaptive)
+        list(simulation.run(37))
+        return simulation.trajectory.world[:, -1, :3, 3]
+
+    exact = end(None)
+    return [
+        float(np.linalg.norm(end(Adaptive(threshold=threshold)) - exact, axis=1).max() / 4.0)
+        for threshold in THRESHOLDS
+    ]
 
 
 def waving(model: Model) -> State:
@@ -211,7 +277,7 @@ def mujoco_case() -> dict:
     return {"mujoco_frame_ms": 1e3 * float(np.median(seconds)), "mujoco_freedoms": int(model.nv)}
 
 
-CHECKS = {"size": size_case, "crowd": crowd_case, "mujoco": mujoco_case}
+CHECKS = {"size": size_case, "crowd": crowd_case, "mujoco": mujoco_case, "curve": curve_case, "plot": plot_case}
 
 
 def main(name: str, scale: str = "1") -> None:
