@@ -148,7 +148,7 @@ def pegs(links: int = 200, *, length: float = 0.05, count: int = 12, seed: int =
     return [Capsule(middle - across, middle + across, 0.02 * reach) for middle in middles]
 
 
-def thread(links: int = 300, *, length: float = 0.02, damping: float = 2e-3) -> Linkage:
+def thread(links: int = 300, *, length: float = 0.02, damping: float = 2e-2) -> Linkage:
     """The thread that the adaptive-contact paper pulls through holes: a keyed lead at the origin, from which `links`
     with universal joints hang along -z; it does not touch itself."""
     linkage = Linkage()

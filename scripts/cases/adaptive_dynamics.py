@@ -49,22 +49,29 @@ class Case:
     state: State | None = None
 
 
+def _substeps(usual: int, scale: float) -> int:
+    """What is longer is faster, and more tense."""
+    return round(usual * max(1.0, scale) ** 0.3)
+
+
 def pendulum_case(scale: float) -> Case:
     links = round(200 * scale)
-    return Case(pendulum_chain(links), pegs(links), round(40 * scale), 20)
+    return Case(pendulum_chain(links, damping=0.05 * scale), pegs(links), round(40 * scale), _substeps(20, scale))
 
 
 def thread_case(scale: float) -> Case:
     links = round(300 * scale)
-    linkage = thread(links)
+    linkage = thread(links, damping=2e-2 * scale)
     motion = threading(compile_model(linkage), round(SECONDS / FRAME_TIME) + 1, FRAME_TIME, SECONDS)
-    return Case(linkage, holes(links), round(60 * scale), 20, motion)
+    return Case(linkage, holes(links), round(60 * scale), _substeps(20, scale), motion)
 
 
 def bridge_case(scale: float) -> Case:
     links = round(500 * scale)
     linkage = snake(links)
-    return Case(linkage, bridge(links), round(70 * scale), 20, state=_along_itself(compile_model(linkage)))
+    return Case(
+        linkage, bridge(links), round(70 * scale), _substeps(60, scale), state=_along_itself(compile_model(linkage))
+    )
 
 
 def _along_itself(model: Model) -> State:
