@@ -14,6 +14,7 @@ from pathlib import Path
 import bpy
 
 from . import connection, operators
+from .adaptive_settings import BUDGET, JOINTS, OFF, SETTING, THRESHOLD
 from .intake import open_input
 from .keying import REDUCED, STEP
 from .problem import ConversionError, Problem
@@ -22,6 +23,9 @@ from .take import take
 
 BAD_INPUT, NOT_OK = 2, 1
 """Exit codes: what was asked for cannot be done; or it was done, and a promise of the report is broken."""
+
+ADAPTIVE = {"error": THRESHOLD, "joints": JOINTS, "budget": BUDGET}
+"""What `--adaptive` calls the modes."""
 
 LAST_FRAME = 1048574
 """Blender goes no further, in both directions."""
@@ -65,6 +69,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     keys.add_argument("--key-step", metavar="N", type=_step, help="a key on every N-th frame; default: on every one")
     keys.add_argument("--reduce-keys", metavar="MM:DEG", type=_tolerance, help="as few keys as stay within so much")
     parser.add_argument("--blend", metavar="IN:OUT", type=_blend, help="frames to blend from and to the animation")
+    parser.add_argument(
+        "--adaptive", metavar="MODE:VALUE", type=_adaptive,
+        help="move few joints: error:1e-3, joints:100 or budget:20 (ms per frame); off for all; default: the file's",
+    )  # fmt: skip
     parser.add_argument("--out", metavar="OUT.blend", type=Path, help="where the baked file goes")
     parser.add_argument("--report", metavar="R.json", type=Path, help="where the measurements go")
 
@@ -111,6 +119,25 @@ def _blend(text: str) -> tuple[int, int]:
     return int(first), int(last)
 
 
+def _adaptive(text: str) -> tuple[str, float]:
+    if text == "off":
+        return OFF, 0.0
+    name, _, number = text.partition(":")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if name not in ADAPTIVE or math.isnan(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not error:1e-3, joints:100, budget:20 or off")
+    mode = ADAPTIVE[name]
+    limits = bpy.types.Scene.bl_rna.properties["armature_dynamics"].fixed_type.properties[SETTING[mode]]
+    if not limits.hard_min <= value <= limits.hard_max or (mode == JOINTS and value != int(value)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: give a {'whole ' * (mode == JOINTS)}number from {limits.hard_min:g} to {limits.hard_max:g}"
+        )
+    return mode, value
+
+
 def _answered(work: Callable[[], Report]) -> int:
     """Runs the work and turns its outcome into lines and an exit code."""
     try:
@@ -147,7 +174,10 @@ def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace],
     if options.blend:
         settings.blend_in, settings.blend_out = options.blend
 
-    report = _followed(take(armature))
+    if options.adaptive:
+        _set_adaptive(*options.adaptive)
+
+    report = _followed(take(armature, final=True))
     report.input = getattr(options, "input", bpy.data.filepath)
     report.warnings[:0] = warnings
     if options.out:
@@ -158,6 +188,15 @@ def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace],
     print(f"{report.armature}: {'ok' if report.ok else 'NOT ok'}")
     print("\n".join([*report.lines(), *report.events(), *(f"warning: {line}" for line in report.news())]))
     return report
+
+
+def _set_adaptive(mode: str, value: float) -> None:
+    shared = bpy.context.scene.armature_dynamics
+    shared.adaptive = mode
+    if mode != OFF:
+        setattr(shared, SETTING[mode], int(value) if mode == JOINTS else value)
+    # who asks for a time budget here wants it in this bake
+    shared.budget_when_baking |= mode == BUDGET
 
 
 def _find(name: str | None):

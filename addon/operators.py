@@ -2,7 +2,7 @@
 
 import bpy
 
-from . import control, intake, lock, preflight, probe, rival, stage, surface, take
+from . import adaptive_settings, control, intake, lock, preflight, probe, rival, stage, surface, take
 from .anatomy import recognise
 from .problem import ConversionError, refused
 from .rig import read_rig
@@ -196,6 +196,15 @@ class ARMATURE_DYNAMICS_OT_keep(_OnTake, bpy.types.Operator):
     bl_idname = "armature_dynamics.keep"
     bl_label = "Keep"
     states = (stage.SIMULATED,)
+
+    @classmethod
+    def poll(cls, context):
+        if not super().poll(context):
+            return False
+        if adaptive_settings.is_preview(context.object):
+            cls.poll_message_set("A time budget made a preview: simulate without, or turn on Also When Baking")
+            return False
+        return True
 
     def execute(self, context):
         for member in stage.together(context.object):

@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 
-from . import stage, take, touches, wires
+from . import activity, stage, take, touches, wires
 from .convert import rest_shapes
 from .problem import ConversionError
 from .rig import read_rig, rigid
@@ -19,6 +19,9 @@ HOLDS, OPEN = (1.0, 0.55, 0.1, 1.0), (0.6, 0.6, 0.6, 0.7)
 
 SHAPE, POINT, FORCE = (0.1, 0.8, 0.75, 0.8), (1.0, 0.9, 0.2, 1.0), (1.0, 0.25, 0.2, 1.0)
 """Colours of shapes, contacts and forces."""
+
+ACTIVE, RIGID = (1.0, 0.45, 0.05, 0.6), (0.2, 0.45, 0.9, 0.6)
+"""Colours of bones that move in an adaptive simulation, and of those that do not."""
 
 POINT_SIZE = 6.0
 """[pixels]"""
@@ -37,6 +40,7 @@ def unregister() -> None:
         bpy.types.SpaceView3D.draw_handler_remove(_handlers.pop(), "WINDOW")
     wires.forget_all()
     touches.forget_all()
+    activity.forget_all()
 
 
 def _draw() -> None:
@@ -63,18 +67,39 @@ def _draw() -> None:
 
 
 def figures(armature, frame: int) -> list[tuple]:
-    """All that is drawn of an armature: LINES (ends in pairs) or POINTS, their color, and places in the world."""
+    """All that is drawn of an armature: LINES (ends in pairs), TRIS (corners in threes) or POINTS, their color, and
+    places in the world."""
     settings = armature.armature_dynamics
     drawn = []
     for connection in settings.connections:
         drawn.append(("LINES", HOLDS if connection.enabled else OPEN, segments(armature, connection)))
     if settings.show_shapes:
         drawn.append(("LINES", SHAPE, shape_lines(armature)))
-    met = touches.kept(armature) if settings.show_contacts and settings.state != stage.SOURCE else None
+    taken = settings.state != stage.SOURCE
+    moved = activity.kept(armature) if settings.show_activity and taken else None
+    if moved and armature.mode != "EDIT":
+        drawn += _bones_by_activity(armature, moved.names, moved.at(frame))
+    met = touches.kept(armature) if settings.show_contacts and taken else None
     if met:
         points, arrows = met.at(frame)
         drawn += [("LINES", FORCE, arrows), ("POINTS", POINT, points)]
     return drawn
+
+
+def _bones_by_activity(armature, names: list[str], active: np.ndarray) -> list[tuple]:
+    """The bones of these names (k,) that still are there, where they are now, in the color of their activity (k,)."""
+    bones = armature.pose.bones
+    found = np.array([bones.find(name) for name in names[: len(active)]], dtype=int)
+    there = found >= 0
+    ends = np.empty((2, len(bones), 3), dtype=np.float32)
+    for name, buffer in zip(("head", "tail"), ends):
+        bones.foreach_get(name, buffer.reshape(-1))
+    world = np.array(armature.matrix_world, dtype=np.float32)
+    heads, tails = ends[:, found[there]] @ world[:3, :3].T + world[:3, 3]
+    moves = active[there]
+    return [
+        ("TRIS", color, activity.spindles(heads[own], tails[own])) for color, own in ((RIGID, ~moves), (ACTIVE, moves))
+    ]
 
 
 def shape_lines(armature) -> np.ndarray:

@@ -5,6 +5,7 @@ import textwrap
 import bpy
 
 from . import stage
+from .adaptive_settings import BUDGET, OFF, SETTING
 from .collider import NONE
 from .keying import REDUCED, STEP
 from .role import IGNORED
@@ -122,6 +123,22 @@ class ARMATURE_DYNAMICS_PT_scene(SidebarPart, bpy.types.Panel):
         layout.prop(settings, "mute_drivers")
 
 
+class ARMATURE_DYNAMICS_PT_adaptive(SidebarPart, bpy.types.Panel):
+    bl_label = "Adaptive"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context):
+        layout = self.layout
+        layout.use_property_split, layout.use_property_decorate = True, False
+        shared, own = context.scene.armature_dynamics, context.object.armature_dynamics
+        layout.prop(shared, "adaptive", text="Mode")
+        if shared.adaptive != OFF:
+            layout.prop(shared, SETTING[shared.adaptive])
+        if shared.adaptive == BUDGET:
+            layout.prop(shared, "budget_when_baking")
+        layout.prop(own, "show_activity")
+
+
 class ARMATURE_DYNAMICS_PT_keys(SidebarPart, bpy.types.Panel):
     bl_label = "Keys"
     bl_options = {"DEFAULT_CLOSED"}
@@ -230,6 +247,7 @@ CLASSES = (
     ARMATURE_DYNAMICS_PT_sidebar,
     ARMATURE_DYNAMICS_PT_body,
     ARMATURE_DYNAMICS_PT_scene,
+    ARMATURE_DYNAMICS_PT_adaptive,
     ARMATURE_DYNAMICS_PT_keys,
     ARMATURE_DYNAMICS_PT_display,
     ARMATURE_DYNAMICS_PT_result,

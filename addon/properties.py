@@ -1,4 +1,5 @@
-"""Settings: on the armature object what is simulated and how, on its pose bones what each of them is."""
+"""Settings: on the armature object what is simulated and how, on its pose bones what each of them is, on the scene what
+all simulations share."""
 
 import bpy
 from bpy.props import (
@@ -13,6 +14,7 @@ from bpy.props import (
     StringProperty,
 )
 
+from .adaptive_settings import ARMATURE_DYNAMICS_PG_scene
 from .collider import AUTO, BOX, CAPSULE, HULL, NONE, SPHERE, TAPERED
 from .connection_settings import ARMATURE_DYNAMICS_PG_connection
 from .directing_settings import DIRECTED
@@ -215,6 +217,12 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         description="Draw where the last simulation touched something, and the forces there, at the current frame",
         default=False,
     )
+    show_activity: BoolProperty(
+        name="Activity",
+        description="Draw which bones moved in the last adaptive simulation, and which were as good as rigid, at the "
+        "current frame",
+        default=False,
+    )
     connections: CollectionProperty(
         type=ARMATURE_DYNAMICS_PG_connection,
         name="Connections",
@@ -256,6 +264,19 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         name="Source Switches", description="The switches as they were before physics, one a line"
     )
     action: PointerProperty(type=bpy.types.Action, name="Dynamics Action", description="The action that physics wrote")
+    preview: BoolProperty(
+        name="Preview", description="Whether the last simulation was made with a time budget", default=False
+    )
+    active_joints: FloatProperty(
+        name="Active Joints",
+        description="How many of the joints an adaptive simulation moved at the current frame; it keys this [percent]",
+    )
+    left_out: FloatProperty(
+        name="Achieved Error",
+        description="By how much an adaptive simulation left behind what it did not move, at the current frame; it "
+        "keys this [part of the length of what is simulated]",
+        precision=5,
+    )
     summary: StringProperty(name="Result", description="What the last simulation measured")
     warnings: StringProperty(name="Warnings", description="What the last simulation had to say, one warning a line")
 
@@ -346,11 +367,13 @@ CLASSES = (
     ARMATURE_DYNAMICS_PG_surface,
     ARMATURE_DYNAMICS_PG_armature,
     ARMATURE_DYNAMICS_PG_bone,
+    ARMATURE_DYNAMICS_PG_scene,
 )
 
 
 def attach() -> None:
-    """Gives objects and pose bones their settings; after the classes are registered."""
+    """Gives scenes, objects and pose bones their settings; after the classes are registered."""
+    bpy.types.Scene.armature_dynamics = PointerProperty(type=ARMATURE_DYNAMICS_PG_scene, name="Armature Dynamics")
     bpy.types.Object.armature_dynamics = PointerProperty(type=ARMATURE_DYNAMICS_PG_armature, name="Armature Dynamics")
     bpy.types.PoseBone.armature_dynamics = PointerProperty(type=ARMATURE_DYNAMICS_PG_bone, name="Armature Dynamics")
     for name, setting in DIRECTED.items():
@@ -362,3 +385,4 @@ def detach() -> None:
         delattr(bpy.types.PoseBone, name)
     del bpy.types.PoseBone.armature_dynamics
     del bpy.types.Object.armature_dynamics
+    del bpy.types.Scene.armature_dynamics

@@ -67,6 +67,8 @@ class Report:
     loop: dict[str, float] = field(default_factory=dict)
     """Where the animation was simulated over and over: how many `cycles`, and how far the last frame of the last one is
     from its first."""
+    adaptive: dict[str, float] = field(default_factory=dict)
+    """Of an adaptive simulation: how many of the joints were active on average, and the largest error of a frame."""
     warnings: list[Problem] = field(default_factory=list)
     ok: bool = True
     automatic: bool = False
@@ -76,7 +78,7 @@ class Report:
         values = asdict(self)
         del values["automatic"]
         values["warnings"] = [warning.as_dict() for warning in self.warnings]
-        for name in ("keys", "loop"):
+        for name in ("keys", "loop", "adaptive"):
             if not values[name]:
                 del values[name]
         return values
@@ -92,6 +94,7 @@ class Report:
             f"Bake exact to {1e3 * self.bake_error_max_m:.1e} mm, {self.bake_error_max_deg:.1e}°",
             *self.fewer(),
             *self.seam(),
+            *self.fewer_joints(),
             *self.landing(),
             f"Sinks in by {1e3 * self.penetration_max_m:.2f} mm",
             f"Limits exceeded by {self.limit_violation_max_deg:.2f}°",
@@ -113,6 +116,13 @@ class Report:
             f"{self.keys['written']} keys instead of {self.keys['every_frame']}, which moves bones by up to "
             f"{1e3 * self.keys['moved_max_m']:.2g} mm and {self.keys['turned_max_deg']:.2g}°"
         ]
+
+    def fewer_joints(self) -> list[str]:
+        """What an adaptive simulation left out, as lines."""
+        if not self.adaptive:
+            return []
+        share, error = 100 * self.adaptive["active_share"], self.adaptive["error_max"]
+        return [f"{share:.3g} % of the joints active on average, error {error:.1e} of the length at most"]
 
     def landing(self) -> list[str]:
         """What there was to touch, and how it was touched, as lines."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import bpy
 
-from . import compat, control, lock, rival, switch
+from . import activity, compat, control, lock, rival, switch
 from .bake import PATHS
 from .convert import Character
 from .hold import written_bones
@@ -129,6 +129,8 @@ def restore_source(armature) -> None:
     play_source(armature)
     settings = armature.armature_dynamics
     settings.source_action, settings.state = None, SOURCE  # a pointer left here would keep the action in the file
+    for name in ("preview", *activity.NAMES):
+        settings.property_unset(name)
     for bone in armature.pose.bones:
         lock.relock(bone)
 

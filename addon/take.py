@@ -9,8 +9,8 @@ from dataclasses import replace
 import bpy
 import numpy as np
 
-from ..core import Motion, Simulation, SimulationError, Trajectory, compile_model
-from . import connection, guiding, keying, objection, scenery, stage, touches
+from ..core import Adaptive, Model, Motion, Simulation, SimulationError, Trajectory, compile_model
+from . import activity, adaptive_settings, connection, guiding, keying, objection, scenery, stage, touches
 from .bake import bake
 from .cast import Actor, Cast, assemble
 from .conduct import conduct
@@ -49,11 +49,12 @@ def frame_time() -> float:
     return render.fps_base / render.fps
 
 
-def take(armature) -> Iterator[tuple[str, float]]:
+def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
     """Simulates and bakes with the armature's settings, yielding (what is done, progress 0 … 1); returns the Report.
 
-    Armatures that are connected to it are simulated together with it. Raises ConversionError (a ValueError) for what
-    cannot be simulated. Whatever stops it, every armature is left playing what it played before.
+    Armatures that are connected to it are simulated together with it; a `final` take has no time budget that is for
+    previews. Raises ConversionError (a ValueError) for what cannot be simulated. Whatever stops it, every armature is
+    left playing what it played before.
     """
     clock = [time.perf_counter()]
     settings = armature.armature_dynamics
@@ -76,7 +77,9 @@ def take(armature) -> Iterator[tuple[str, float]]:
         warnings[:0] = [warning for actor in cast.actors for warning in _warnings(cast, actor)]
         warnings += surroundings.warnings + news + objection.whirls(cast, start)
         cycle = Cycle(end - start + 1, settings.loop_most)
-        simulation = _simulation(armature, cast, cycle, fields, warnings)
+        model = compile_model(cast.linkage)
+        adaptive = adaptive_settings.chosen(model, warnings, final=final)
+        simulation = _simulation(armature, cast, cycle, model, fields, adaptive, warnings)
         clock.append(time.perf_counter())
         frames, height = cycle.frames, max(actor.character.height for actor in cast.actors)
         try:
@@ -102,6 +105,11 @@ def take(armature) -> Iterator[tuple[str, float]]:
         loops = [list(trajectory.loop_names).index(grip.name) for grip in grips]
         closed = trajectory.loop_closed[skipped:][:frames, loops] if loops else np.empty((len(poses), 0), dtype=bool)
         fidelity = yield from _stage("measure", measure(cast, grips, poses, closed, bakes))
+        movable = adaptive_settings.movable(simulation.model)
+        rows = slice(skipped, skipped + frames)
+        active = [activity.of(actor, trajectory, movable, rows, start) if adaptive else None for actor in cast.actors]
+        for actor, baked, own in zip(cast.actors, bakes, active):
+            activity.write(actor.armature, baked.action, own)
         done = True
     finally:
         if not done:
@@ -122,6 +130,7 @@ def take(armature) -> Iterator[tuple[str, float]]:
         scenery={"taken": [thing.name for thing in surroundings.shapes], "ignored": sorted(surroundings.ignored)},
         keys=keying.summed([baked.keys for baked in bakes]) if keys.mode != keying.EVERY else {},
         loop=cycle.told(trajectory) if cycle.most > 1 else {},
+        adaptive=activity.measured(trajectory, movable) if adaptive else {},
         warnings=warnings, ok=len(poses) == frames, automatic=not settings.substeps, **measured(trajectory),
     )  # fmt: skip
     report.judge(
@@ -133,10 +142,12 @@ def take(armature) -> Iterator[tuple[str, float]]:
         exact=[not grip.springy for grip in grips],
         allowed=keys.tolerance,
     )
-    for actor in cast.actors:
+    for actor, own in zip(cast.actors, active):
         _keep_touches(actor, trajectory, first)
+        activity.keep(actor.armature, own)
     for member in members:
         own = member.armature_dynamics
+        own.preview = adaptive is not None and adaptive.budget is not None
         own.summary, own.warnings = "\n".join(report.lines() + report.events()), "\n".join(report.news())
     return report
 
@@ -236,7 +247,9 @@ def _warnings(cast: Cast, actor: Actor) -> list[Problem]:
     ]
 
 
-def _simulation(armature, cast: Cast, cycle: Cycle, fields: tuple, warnings: list[Problem]) -> Simulation:
+def _simulation(
+    armature, cast: Cast, cycle: Cycle, model: Model, fields: tuple, adaptive: Adaptive | None, warnings: list[Problem]
+) -> Simulation:
     """The cast in the scene as the armature's settings have it; adds to `warnings`."""
     settings = armature.armature_dynamics
     landing = list(cast.scenery)
@@ -249,7 +262,7 @@ def _simulation(armature, cast: Cast, cycle: Cycle, fields: tuple, warnings: lis
         gravity(armature), cast.actors, bool(landing) or any(prop.shape for prop in cast.props)
     )
     return Simulation(
-        compile_model(cast.linkage),
+        model,
         scenery=landing,
         motion=Motion(cycle.repeated(cast.poses), frame_time(), guiding.guide(cast, settings.frame_start)),
         frame_time=frame_time(),
@@ -257,6 +270,7 @@ def _simulation(armature, cast: Cast, cycle: Cycle, fields: tuple, warnings: lis
         gravity=gravity(armature),
         follow=_follows(cast),
         fields=fields,
+        adaptive=adaptive,
     )
 
 
