@@ -78,6 +78,7 @@ def bake(
     bones = [armature.data.bones[name] for name in character.rig.names]
     source = replace(source, end=source.start + len(poses) - 1)
     begin, _ = source.at(source.start)
+    starts = {bone: local_of(bones, begin, bone, int(character.rig.parents[bone])) for bone in chain if bone in tracks}
     frames = keying.frames(source)
     shown = np.zeros((len(frames), len(bones), 4, 4)) if keying.mode != EVERY or keying.blends else None
     for i, frame in enumerate(frames):
@@ -94,7 +95,7 @@ def bake(
             if track is None or weight == 0:
                 local = local_of(bones, own, bone, parent)
             else:
-                local = local_of(bones, begin, bone, parent)
+                local = starts[bone]
                 if not track.held:
                     aim = unposed(bones, bone, parent, posed, Matrix(targets[frame - source.start, bone]))
                     local = aimed(local, aim, track.roams)
@@ -116,7 +117,13 @@ def bake(
 def _chain(character: Character, others: Iterable[int] = ()) -> list[int]:
     """Every bone whose pose is needed: the simulated ones, the others, and all above them, parents first."""
     needed = [bone for bone, role in enumerate(character.roles) if role == SIMULATED]
-    return sorted({int(above) for bone in (*needed, *others) for above in character.rig.ancestors(bone)})
+    found: set[int] = set()
+    for bone in (*needed, *others):
+        for above in map(int, character.rig.ancestors(bone)):
+            if above in found:
+                break
+            found.add(above)
+    return sorted(found)
 
 
 def _tracks(character: Character) -> dict[int, Track]:

@@ -5,6 +5,7 @@ Frames are those of the links: y along the segment, x the flexion axis (a hinge'
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,16 +33,17 @@ class JointFrame:
 def segment_ends(rig: Rig, anatomy: Anatomy | None, skin: dict[int, np.ndarray], carrier: np.ndarray) -> np.ndarray:
     """The far end (n, 3) [m] of each carrying bone's segment: the joint of its main child, or the end of its flesh."""
     ends = rig.tails.copy()
-    weight = np.array([sum(1 for _ in rig.descendants(bone)) for bone in range(len(rig.names))])
+    weight = np.ones(len(rig.names), dtype=int)
+    for bone, parent in reversed(list(enumerate(rig.parents))):
+        if parent >= 0:
+            weight[parent] += weight[bone]
     for bone in range(len(rig.names)):
         if carrier[bone] != bone:
             continue
         carried = [
             other
-            for other in rig.descendants(bone)
-            if carrier[other] == other != bone
-            and carrier[rig.parents[other]] == bone
-            and not np.allclose(rig.heads[other], rig.heads[bone], atol=1e-9)
+            for other in _next(rig, carrier, bone)
+            if not np.allclose(rig.heads[other], rig.heads[bone], atol=1e-9)
         ]
         trunk = [other for other in carried if anatomy and anatomy.segments.get(other) in ("spine", "neck", "head")]
         if trunk or carried:
@@ -49,6 +51,17 @@ def segment_ends(rig: Rig, anatomy: Anatomy | None, skin: dict[int, np.ndarray],
         else:
             ends[bone] = _free_end(rig, skin, carrier, bone)
     return ends
+
+
+def _next(rig: Rig, carrier: np.ndarray, bone: int) -> Iterator[int]:
+    """The carrying bones that hang from what a bone carries."""
+    pending = list(rig.children[bone])
+    while pending:
+        other = pending.pop()
+        if carrier[other] == other:
+            yield other
+        else:
+            pending.extend(rig.children[other])
 
 
 def _free_end(rig: Rig, skin: dict[int, np.ndarray], carrier: np.ndarray, bone: int) -> np.ndarray:
