@@ -20,7 +20,7 @@ HOLDS, OPEN = (1.0, 0.55, 0.1, 1.0), (0.6, 0.6, 0.6, 0.7)
 SHAPE, POINT, FORCE = (0.1, 0.8, 0.75, 0.8), (1.0, 0.9, 0.2, 1.0), (1.0, 0.25, 0.2, 1.0)
 """Colours of shapes, contacts and forces."""
 
-ACTIVE, RIGID = (1.0, 0.45, 0.05, 0.6), (0.2, 0.45, 0.9, 0.6)
+ACTIVE, RIGID = (0.3, 1.0, 0.15, 0.75), (0.6, 0.3, 1.0, 0.75)
 """Colours of bones that move in an adaptive simulation, and of those that do not."""
 
 POINT_SIZE = 6.0
