@@ -130,13 +130,12 @@ class ARMATURE_DYNAMICS_PT_adaptive(SidebarPart, bpy.types.Panel):
     def draw(self, context):
         layout = self.layout
         layout.use_property_split, layout.use_property_decorate = True, False
-        shared, own = context.scene.armature_dynamics, context.object.armature_dynamics
+        shared = context.scene.armature_dynamics
         layout.prop(shared, "adaptive", text="Mode")
         if shared.adaptive != OFF:
             layout.prop(shared, SETTING[shared.adaptive])
         if shared.adaptive == BUDGET:
             layout.prop(shared, "budget_when_baking")
-        layout.prop(own, "show_activity")
 
 
 class ARMATURE_DYNAMICS_PT_keys(SidebarPart, bpy.types.Panel):
@@ -167,6 +166,7 @@ class ARMATURE_DYNAMICS_PT_display(SidebarPart, bpy.types.Panel):
         settings = context.object.armature_dynamics
         layout.prop(settings, "show_shapes")
         layout.prop(settings, "show_contacts")
+        layout.prop(settings, "show_activity")
 
 
 class ARMATURE_DYNAMICS_PT_result(SidebarPart, bpy.types.Panel):
