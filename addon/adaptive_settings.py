@@ -14,6 +14,9 @@ OFF, THRESHOLD, JOINTS, BUDGET = "OFF", "THRESHOLD", "JOINTS", "BUDGET"
 SETTING = {THRESHOLD: "threshold", JOINTS: "joints", BUDGET: "budget"}
 """The setting that each mode has."""
 
+LOOK = 4
+"""Frames after which it is looked at anew which joints move, as automatic steps of slow motion have it."""
+
 
 class ARMATURE_DYNAMICS_PG_scene(bpy.types.PropertyGroup):
     """Settings of all simulations of a scene."""
@@ -65,10 +68,12 @@ class ARMATURE_DYNAMICS_PG_scene(bpy.types.PropertyGroup):
     )
 
 
-def chosen(model: Model, warnings: list[Problem], *, final: bool) -> Adaptive | None:
-    """What the scene's settings ask of the simulation of a model; adds to `warnings`. A `final` bake has no time budget
-    unless the settings want it there too."""
+def chosen(model: Model, substeps: int, warnings: list[Problem], *, final: bool) -> Adaptive | None:
+    """What the scene's settings ask of the simulation of a model in so many `substeps`, 0 for automatic ones; adds to
+    `warnings`. A `final` bake has no time budget unless the settings want it there too."""
     settings = bpy.context.scene.armature_dynamics
+    # an error is left behind again at each look: as many looks a second, however many steps
+    interval = max(Adaptive.interval, LOOK * substeps)
     if settings.adaptive == BUDGET:
         if final and not settings.budget_when_baking:
             text = "the time budget is for previews, and was ignored"
@@ -78,14 +83,14 @@ def chosen(model: Model, warnings: list[Problem], *, final: bool) -> Adaptive | 
             text = "this is a preview, as it was made with a time budget"
             remedy = "before Keep, simulate it without, or turn on Also When Baking"
             warnings.append(Problem("adaptive", (), text, remedy, NOTE))
-        return Adaptive(budget=1e-3 * settings.budget)
+        return Adaptive(budget=1e-3 * settings.budget, interval=interval)
     if settings.adaptive == JOINTS:
         most = int(movable(model).sum())
         if settings.joints > most:
             text = f"{settings.joints} joints were to move, and there are {most}: all of them do"
             warnings.append(Problem("adaptive", (), text, "give fewer, or turn Adaptive off"))
-        return Adaptive(joints=min(settings.joints, most))
-    return Adaptive(threshold=settings.threshold) if settings.adaptive == THRESHOLD else None
+        return Adaptive(joints=min(settings.joints, most), interval=interval)
+    return Adaptive(threshold=settings.threshold, interval=interval) if settings.adaptive == THRESHOLD else None
 
 
 def movable(model: Model) -> np.ndarray:

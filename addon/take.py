@@ -78,7 +78,7 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
         warnings += surroundings.warnings + news + objection.whirls(cast, start)
         cycle = Cycle(end - start + 1, settings.loop_most)
         model = compile_model(cast.linkage)
-        adaptive = adaptive_settings.chosen(model, warnings, final=final)
+        adaptive = adaptive_settings.chosen(model, settings.substeps, warnings, final=final)
         simulation = _simulation(armature, cast, cycle, model, fields, adaptive, warnings)
         clock.append(time.perf_counter())
         frames, height = cycle.frames, max(actor.character.height for actor in cast.actors)
