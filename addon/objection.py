@@ -220,3 +220,15 @@ def falls_forever(gravity: np.ndarray, actors: Iterable[Actor], obstacles: bool)
             text = "there is nothing to land on: what falls, falls without end"
             return [Problem("nothing_below", (), text, "turn on Ground, or choose Scenery", fix="ground")]
     return []
+
+
+def leaves_out(armature, guided: bool, followed: bool) -> list[Problem]:
+    """What adaptive simulation does not know of what draws bones toward the animation; raises ConversionError where
+    they are directed."""
+    if guided:
+        text = f"armature {armature.name!r}: its bones are directed, and adaptive simulation does not know where to"
+        raise ConversionError(Problem("adaptive", (), text, "turn Adaptive off, or Follow", ERROR))
+    if not followed:
+        return []
+    text = "adaptive simulation chooses joints without regard to Muscle Tone, so that errors may be larger than told"
+    return [Problem("adaptive", (), text, "turn Adaptive off, or the tone to 0")]

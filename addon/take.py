@@ -261,10 +261,13 @@ def _simulation(
     warnings += objection.falls_forever(
         gravity(armature), cast.actors, bool(landing) or any(prop.shape for prop in cast.props)
     )
+    guide = guiding.guide(cast, settings.frame_start)
+    if adaptive:
+        warnings += objection.leaves_out(armature, bool(guide), _follows(cast))
     return Simulation(
         model,
         scenery=landing,
-        motion=Motion(cycle.repeated(cast.poses), frame_time(), guiding.guide(cast, settings.frame_start)),
+        motion=Motion(cycle.repeated(cast.poses), frame_time(), guide),
         frame_time=frame_time(),
         substeps=settings.substeps or None,
         gravity=gravity(armature),

@@ -51,6 +51,12 @@ def paths(armature):
     return {curve.data_path for curve in curves(armature.animation_data.action)}
 
 
+def by_activity(armature, frame):
+    """The triangles that show activity, by their colours."""
+    drawn = overlay.figures(armature, frame)
+    return {color: points for _, color, points in drawn if color in (overlay.ACTIVE, overlay.RIGID)}
+
+
 def tails(armature, frames):
     """World places (F, n, 3) of the bones' tails."""
     result = np.empty((len(frames), len(armature.pose.bones), 3), dtype=np.float32)
@@ -138,7 +144,7 @@ def test_discard_and_restore_take_it_back(rope, shared, end):
         bpy.ops.armature_dynamics.restore_source()
     own = rope.armature_dynamics
     assert (own.active_joints, own.left_out, own.preview) == (0, 0, False)
-    assert not paths(rope) & {SHARE, ERROR} and not overlay.figures(rope, 7)
+    assert not paths(rope) & {SHARE, ERROR} and not by_activity(rope, 7)
 
 
 def test_more_joints_than_there_are_are_all_of_them(rope, shared):
@@ -170,6 +176,16 @@ def test_a_preview_cannot_be_kept(rope, shared):
     assert bpy.ops.armature_dynamics.keep() == {"FINISHED"}
 
 
+def test_what_it_does_not_know_is_refused_or_told(rope, shared):
+    """Joints are chosen by what pulls at them: a choice that is blind to it would prove nothing."""
+    shared.adaptive = "THRESHOLD"
+    rope.pose.bones["bone5"].armature_dynamics_follow = 2.0
+    with pytest.raises(RuntimeError, match=r"its bones are directed.*turn Adaptive off"):
+        bpy.ops.armature_dynamics.simulate()
+    rope.pose.bones["bone5"].armature_dynamics_follow = 0.0
+    assert [line for line in simulate(rope, tone=1.0).news() if "Muscle Tone" in line]
+
+
 def test_characters_share_one_budget(shared):
     """Those that are simulated together are one model."""
     ropes = [chain(6, name, height=3.0) for name in ("One", "Other")]
@@ -191,15 +207,15 @@ def test_bones_are_drawn_by_their_activity(rope, shared):
     simulate(rope)
     rope.armature_dynamics.show_activity = True
     active = activity.kept(rope).at(9)
-    drawn = {color: points for _, color, points in overlay.figures(rope, 9)}
+    drawn = by_activity(rope, 9)
     assert len(drawn[overlay.ACTIVE]) == 24 * active.sum() and len(drawn[overlay.RIGID]) == 24 * (~active).sum()
     bpy.context.scene.frame_set(9)
     rope.location.x = 5.0
     bpy.context.view_layer.update()
-    points = np.concatenate([points for _, _, points in overlay.figures(rope, 9)])
+    points = np.concatenate(list(by_activity(rope, 9).values()))
     places = np.array([rope.matrix_world @ bone.head for bone in rope.pose.bones[1:]])
     assert np.abs(points[:, None] - places).sum(-1).min(axis=0).max() < 1e-5
-    assert not any(len(points) for _, _, points in overlay.figures(rope, 100))
+    assert not any(map(len, by_activity(rope, 100).values()))
 
 
 @pytest.mark.parametrize(
