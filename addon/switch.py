@@ -16,8 +16,8 @@ SOURCE = "SOURCE"
 
 PATH = re.compile(r"armature_dynamics\.connections\[(\d+)\]\.")
 
-OWN = re.compile(r'(pose\.bones\["(.*)"\]\.)?armature_dynamics[._]')
-"""Data paths of settings of ours: keys of those mean something to a simulation."""
+OWN = re.compile(r'(pose\.bones\["(.*)"\]\.)?armature_dynamics[._](?!(active_joints|left_out)$)')
+"""Data paths of settings of ours: keys of those mean something to a simulation. The two that it keys itself do not."""
 
 ON = 1.0 - 1e-6
 """Curves of switches mean on from here up, as Blender reads them."""
