@@ -74,6 +74,8 @@ def bakes(addon, armature, threshold: float = THRESHOLD, frames: int = FRAMES) -
     settings, shared = armature.armature_dynamics, bpy.context.scene.armature_dynamics
     # what is dragged by its keys is Animated; all else stays as Make Dynamic has it
     armature.pose.bones[0].armature_dynamics.role = "ANIMATED"
+    # so long, it is taken for one whose units are centimetres
+    settings.life_scale = 1.0
     settings.frame_start, settings.frame_end, settings.use_ground = 1, frames, False
     shared.threshold, found = threshold, {}
     for name, mode in (("exact", "OFF"), ("adaptive", "THRESHOLD")):

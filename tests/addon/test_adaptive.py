@@ -34,7 +34,7 @@ def dragged(count, length, places):
     key(armature, "b0", "location", {frame: (x, 0, 0) for frame, x in places.items()})
     bpy.ops.armature_dynamics.make_dynamic()
     armature.pose.bones["b0"].armature_dynamics.role = "ANIMATED"
-    armature.armature_dynamics.use_ground = False
+    armature.armature_dynamics.use_ground, armature.armature_dynamics.life_scale = False, 1.0
     return armature
 
 
