@@ -78,22 +78,30 @@ class Follower:
         return follower
 
     def _interval(self, time: float) -> tuple[int, float]:
-        place = min(max(time / self.frame_time, 0.0), self.frames - 1.0)
-        first = min(int(place), max(self.frames - 2, 0))
+        first, share = self._intervals(np.array([time]))
+        return int(first[0]), float(share[0])
+
+    def _intervals(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        place = np.clip(times / self.frame_time, 0.0, self.frames - 1.0)
+        first = np.minimum(place.astype(int), max(self.frames - 2, 0))
         return first, place - first
 
     def transforms(self, time: float) -> np.ndarray:
         """The links' poses in their joints' rest frames (n, 4, 4)."""
-        result = np.broadcast_to(np.eye(4), (self.model.n, 4, 4)).copy()
-        result[self.keyed] = self._transforms(time)
+        return self._of_all(self._transforms(np.array([time]))[0], np.eye(4))
+
+    def _of_all(self, keyed: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """An array of all links from that of the keyed ones, and what all others have."""
+        result = np.broadcast_to(other, (self.model.n, *other.shape)).copy()
+        result[self.keyed] = keyed
         return result
 
-    def _transforms(self, time: float) -> np.ndarray:
-        """Those of the keyed links (k, 4, 4)."""
-        k, s = self._interval(time)
+    def _transforms(self, times: np.ndarray) -> np.ndarray:
+        """Those of the keyed links (t, k, 4, 4) at `times` (t,)."""
+        k, s = self._intervals(times)
         if self.frames == 1:
-            return pose(quaternion_matrix(self.turn[0]), self.position[0])
-        dt = self.frame_time
+            return pose(quaternion_matrix(self.turn[k]), self.position[k])
+        dt, s = self.frame_time, s[:, None, None]
         b0, b1, m0, m1 = (1 + 2 * s) * (1 - s) ** 2, s * s * (3 - 2 * s), s * (1 - s) ** 2, s * s * (s - 1)
         position = (
             b0 * self.position[k] + b1 * self.position[k + 1] + dt * (m0 * self.velocity[k] + m1 * self.velocity[k + 1])
@@ -104,18 +112,21 @@ class Follower:
         vector = b1 * whole + dt * (m0 * self.spin[k] + m1 * end)
         return pose(quaternion_matrix(quaternion_multiply(self.turn[k], exponential(vector))), position)
 
-    def twists(self, time: float, span: float = 1e-5) -> np.ndarray:
-        """The links' twists against their parents (n, 6) in their own frames, zero beyond the motion."""
-        result = np.zeros((self.model.n, 6))
-        if not -span <= time <= (self.frames - 1) * self.frame_time + span or self.frames == 1:
-            return result
-        early, late = self._transforms(time - span), self._transforms(time + span)
-        low, high = max(time - span, 0.0), min(time + span, (self.frames - 1) * self.frame_time)
-        middle = self._transforms(time)[:, :3, :3].swapaxes(-1, -2)
-        turned = matrix_quaternion(early[:, :3, :3].swapaxes(-1, -2) @ late[:, :3, :3])
-        moved = (middle @ (late[:, :3, 3:] - early[:, :3, 3:]))[:, :, 0]
-        result[self.keyed] = np.concatenate((logarithm(turned), moved), axis=-1) / (high - low)
-        return result
+    def course(self, time: float, ends: np.ndarray, span: float = 1e-5) -> tuple[np.ndarray, np.ndarray]:
+        """The links' poses in their joints' rest frames (n, 4, 4) at a time, and their twists against their parents (t,
+        n, 6) in their own frames at the times `ends` (t,), zero beyond the motion."""
+        count, last = len(ends), (self.frames - 1) * self.frame_time
+        poses = self._transforms(np.concatenate(([time], ends, ends - span, ends + span)))
+        twists = np.zeros((count, self.model.n, 6))
+        inside = (ends >= -span) & (ends <= last + span) & (self.frames > 1)
+        if inside.any():
+            middle, early, late = poses[1:].reshape(3, count, *poses.shape[1:])[:, inside]
+            passed = np.minimum(ends + span, last) - np.maximum(ends - span, 0.0)
+            turned = matrix_quaternion(early[..., :3, :3].swapaxes(-1, -2) @ late[..., :3, :3])
+            moved = (middle[..., :3, :3].swapaxes(-1, -2) @ (late[..., :3, 3:] - early[..., :3, 3:]))[..., 0]
+            rates = np.concatenate((logarithm(turned), moved), axis=-1) / passed[inside, None, None]
+            twists[np.flatnonzero(inside)[:, None], self.keyed] = rates
+        return self._of_all(poses[0], np.eye(4)), twists
 
     def target(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Joint coordinates (nq,) and velocities (nv,) of the motion."""

@@ -287,9 +287,8 @@ class World:
         middle of a step; Nones where the model has none."""
         if not self.model.keyed.any():
             return None, None, None, None
-        start, end = self.follower.twists(time - 0.5 * h), self.follower.twists(time + 0.5 * h)
-        mask = self.model.keyed[:, None]
-        return self.follower.transforms(time), 0.5 * (start + end) * mask, end * mask, (end - start) / h * mask
+        given, (start, end) = self.follower.course(time, time + np.array([-0.5, 0.5]) * h)
+        return given, 0.5 * (start + end), end, (end - start) / h
 
     def drive(self, q: np.ndarray, v: np.ndarray, h: float, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Spring and damper forces (nv,) for the end of the coming half step, and how much they resist (nv,)."""
