@@ -222,13 +222,7 @@ def falls_forever(gravity: np.ndarray, actors: Iterable[Actor], obstacles: bool)
     return []
 
 
-def leaves_out(armature, guided: bool, followed: bool) -> list[Problem]:
-    """What adaptive simulation does not know of what draws bones toward the animation; raises ConversionError where
-    they are directed."""
-    if guided:
-        text = f"armature {armature.name!r}: its bones are directed, and adaptive simulation does not know where to"
-        raise ConversionError(Problem("adaptive", (), text, "turn Adaptive off, or Follow", ERROR))
-    if not followed:
-        return []
-    text = "adaptive simulation chooses joints without regard to Muscle Tone, so that errors may be larger than told"
-    return [Problem("adaptive", (), text, "turn Adaptive off, or the tone to 0")]
+def refuse_directed(armature) -> None:
+    """Raises ConversionError as adaptive simulation does not know what draws directed bones toward the animation."""
+    text = f"armature {armature.name!r}: its bones are directed, and adaptive simulation does not know where to"
+    raise ConversionError(Problem("adaptive", (), text, "turn Adaptive off, or Follow", ERROR))

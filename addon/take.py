@@ -262,8 +262,8 @@ def _simulation(
         gravity(armature), cast.actors, bool(landing) or any(prop.shape for prop in cast.props)
     )
     guide = guiding.guide(cast, settings.frame_start)
-    if adaptive:
-        warnings += objection.leaves_out(armature, bool(guide), _follows(cast))
+    if adaptive and guide:
+        objection.refuse_directed(armature)
     return Simulation(
         model,
         scenery=landing,

@@ -156,9 +156,12 @@ class Chooser:
         if given is not None:
             activity.lead(given, twist, change)
         poses = None
-        if world.collider:
-            poses = link_poses(model, state.q, given)[0][model.assembly.slot]
-            activity.pull(*_pulls(model, met or state, poses))
+        if world.collider or len(world.loops):
+            poses = link_poses(model, state.q, given)[0]
+            activity.pull(*_pulls(world, met or state, poses))
+            poses = poses[model.assembly.slot]
+        if world.follow:
+            activity.drive(self._movable, _beyond_rest(world, state))
         before = np.unique(self._mover[state.v != 0.0])
         active, error = self._chosen(before, state, self.adaptive.interval * h)
         body = HybridModel.of(model, activity.zones(active), state, poses)
@@ -216,22 +219,38 @@ def _pressed(state: State) -> np.ndarray:
     return memory.contacts.part[pressed] * (len(memory.asleep) + (1 << 31)) + memory.contacts.other_part[pressed]
 
 
-def _pulls(model: Model, state: State, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The links (k,) that contacts push, and the wrenches (k, 6) [N m, N] about their origins along their axes."""
-    memory = state.memory
-    if memory is None or not len(memory.pushes):
+def _beyond_rest(world: World, state: State) -> np.ndarray:
+    """What drives exert (nv,) as they follow the motion, beyond what they would if they aimed at the rest pose."""
+    model = world.model
+    strain = model.coordinates.difference(model.coordinates.zero(), state.q)
+    rest = -model.coordinates.spring_force(strain, model.stiffness * strain)
+    damping = model.damping + model.drive_damping + model.rubbing(state.v)
+    return world.drive(state.q, state.v, 0.0, state.time)[0] - rest + damping * state.v
+
+
+def _pulls(world: World, state: State, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The links (k,) that contacts and loops pulled in the last step, and the wrenches (k, 6) [N m, N] about their
+    origins along their axes; `poses` (links + 1, 4, 4) in slots."""
+    memory, model, loops = state.memory, world.model, world.loops
+    if memory is None:
         return np.zeros(0, dtype=int), np.zeros((0, 6))
-    contacts, number = memory.contacts, np.full(model.assembly.links + 1, -1)
-    number[model.assembly.slot] = np.arange(model.n)
+    contacts, slots, wrenches = memory.contacts, [], []
+
+    def act(one: np.ndarray, other: np.ndarray, point: np.ndarray, torque: np.ndarray, force: np.ndarray) -> None:
+        for slot, sign in ((one, 1.0), (other, -1.0)):
+            moment = sign * (torque + cross(point - poses[slot, :3, 3], force))
+            turn = poses[slot, :3, :3].swapaxes(-1, -2)
+            local = turn[:, None] @ np.stack((moment, sign * force), axis=1)[..., None]
+            slots.append(slot)
+            wrenches.append(local.reshape(-1, 6))
+
     force = (memory.pushes[:, None] @ tangents(contacts.normal))[:, 0] / memory.h
-    link = np.concatenate((number[contacts.part], number[contacts.other_part]))
-    force, point = np.concatenate((force, -force)), np.concatenate((contacts.point, contacts.point))
-    acts = (link >= 0) & (force != 0.0).any(axis=1)
-    link, force, point = link[acts], force[acts], point[acts]
-    arm = point - poses[link, :3, 3]
-    turn = poses[link, :3, :3].swapaxes(-1, -2)
-    wrench = np.concatenate(((turn @ cross(arm, force)[:, :, None]), (turn @ force[:, :, None])), axis=1)[:, :, 0]
-    links, which = np.unique(link, return_inverse=True)
-    total = np.zeros((len(links), 6))
-    np.add.at(total, which, wrench)
-    return links, total
+    act(contacts.part, contacts.other_part, contacts.point, np.zeros_like(force), force)
+    if len(loops) and len(memory.loads) == len(loops):
+        act(loops.real, loops.host, loops.frames(poses)[1][:, :3, 3], *np.hsplit(memory.loads, 2))
+    number = np.full(model.assembly.links + 1, model.n)
+    number[model.assembly.slot] = np.arange(model.n)
+    total = np.zeros((model.n + 1, 6))
+    np.add.at(total, number[np.concatenate(slots)], np.concatenate(wrenches))
+    links = np.flatnonzero(total[:-1].any(axis=1))
+    return links, total[links]

@@ -112,7 +112,7 @@ class World:
             guidance=Guidance(model, self.follower, guide, self.gravity, self.follow) if guide else None,
             limits=Limits(model), keyed_slots=keyed, root=root, carried=carried, axis=axis,
             turning=0.5 * np.trace(model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300,
-            light=model.own_inertia() + model.armature, _last=(0.0,),
+            light=model.own_inertia() + model.armature, _last=(math.nan,),
             size=float(self.reach[~keyed].max(initial=0.0)) or 1.0,
         )  # fmt: skip
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import Adaptive, Joint, Linkage, Plane, Simulation, State, World, compile_model
+from core import Adaptive, Joint, Link, Linkage, Plane, Simulation, State, World, compile_model
 from core.activity import Activity
+from core.adaptive import _pulls
 from core.hybrid_model import HybridModel, stopped
 from core.kinematics import kinematics, link_poses, motions
 from core.mechanisms import chain, humanoid, random_coordinates, random_tree
@@ -228,3 +229,43 @@ def test_contacts_are_looked_for_everywhere_once_something_is_far_from_where_it_
     order, other = np.argsort(found.key), np.argsort(expected.key)
     assert found.gap[order] == pytest.approx(expected.gap[other], abs=1e-12)
     assert found.part[order] == pytest.approx(expected.link[other])
+
+
+def test_a_chain_held_at_both_ends_hangs_as_the_exact_one():
+    """Loops hold zones as they hold links, and what they pull is known to the choice."""
+    linkage = without_shapes(chain(24, "hinge", damping=0.2))
+    q, tip = np.where(np.arange(24) % 2 == 0, 0.25, 0.0), np.array([0.0, 0.1, 0.0])
+    model = compile_model(linkage)
+    end = link_poses(model, q)[0][model.assembly.slot][-1] @ [*tip, 1.0]
+    linkage.connect(None, linkage["link.23"], "spherical", at=end[:3], name="hook", seat=tip)
+    model = compile_model(linkage)
+    exact, adaptive = (
+        run(model, 49, state=State(q, np.zeros(24)), adaptive=a) for a in (None, Adaptive(threshold=1e-3))
+    )
+    assert np.abs(exact.world - adaptive.world)[:, :, :3, 3].max() < 2.4e-2
+    assert np.nanmax(adaptive.loop_gap) < 1e-6
+    assert adaptive.active[1:].mean() < 0.6
+
+
+def test_a_hook_pulls_a_body_by_its_weight():
+    """Literal: 3 kg on a hook half a metre beside their center of mass."""
+    linkage = Linkage()
+    linkage.add(Link("body", Joint("free"), mass=3.0))
+    linkage.connect(None, linkage["body"], "fixed", at=np.array([0.5, 0.0, 0.0]), name="hook")
+    simulation = Simulation(compile_model(linkage), frame_time=1 / 24)
+    list(simulation.run(4))
+    links, wrenches = _pulls(simulation.world, simulation.state, simulation.system.poses(simulation.state))
+    assert links.tolist() == [0]
+    assert wrenches[0] == pytest.approx([0.0, 0.0, 0.0, 0.0, 0.0, 3.0 * 9.81], abs=1e-8)
+
+
+def test_drives_that_follow_the_motion_are_known_to_the_choice():
+    """A tail that its drives bend into the motion's pose, without weight: what they exert is all that moves it."""
+    linkage = without_shapes(chain(20, "hinge", stiffness=0.5, drive_damping=0.05))
+    model = compile_model(linkage)
+    bent = model.coordinates.integrate(model.coordinates.zero(), np.full(model.nv, 0.1), 1.0)
+    motion = Motion(link_poses(model, bent)[0][model.assembly.slot][None], 1 / 24)
+    settings = {"motion": motion, "follow": True, "gravity": (0.0, 0.0, 0.0), "state": model.rest_state()}
+    exact, adaptive = (run(model, 49, adaptive=a, **settings) for a in (None, Adaptive(threshold=1e-4)))
+    assert np.abs(exact.world[0] - exact.world[-1]).max() > 0.5
+    assert np.abs(exact.world - adaptive.world)[:, :, :3, 3].max() < 2e-3
