@@ -5,7 +5,7 @@ import bpy
 from . import adaptive_settings, control, intake, lock, preflight, probe, rival, stage, surface, take
 from .anatomy import recognise
 from .problem import ConversionError, refused
-from .rig import read_rig
+from .rig import read_rig, refuse_unusable
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
 from .skin import read_skin
 
@@ -16,6 +16,9 @@ SLICE = 0.05
 def make_dynamic(armature) -> tuple[str, int, int]:
     """Gives every bone its default role and the armature its frame range; returns the naming that was recognised, the
     number of simulated bones and of those carried along. Raises ConversionError for what cannot be simulated."""
+    refuse_unusable(armature)
+    # an armature that has just been linked has no pose yet
+    bpy.context.view_layer.update()
     control.write(armature, {}, "", {})
     rig = read_rig(armature, chain=control.is_controlled(armature))
     skin = read_skin(armature, rig)

@@ -115,28 +115,7 @@ def read_rig(armature, world: np.ndarray | None = None, *, chain: bool | None = 
 
     `chain`: whether deform bones have their parents among each other; None where controls carry them.
     """
-    if armature is None or armature.type != "ARMATURE":
-        raise ConversionError(
-            "no armature: select an armature object"
-            if armature is None
-            else f"{armature.name!r} is not an armature; select an armature object"
-        )
-    if not armature.is_editable:
-        raise ConversionError(
-            f"armature {armature.name!r} is linked from another file and read-only; make a library "
-            "override (Object > Library Override > Make)"
-        )
-    if not armature.data.bones:
-        raise ConversionError(f"armature {armature.name!r} has no bones; add bones in Edit Mode")
-    if armature.mode == "EDIT":
-        raise ConversionError(f"armature {armature.name!r} is being edited; leave Edit Mode (Tab)")
-    if armature.data.pose_position == "REST":
-        text = f"armature {armature.name!r} shows its rest position"
-        remedy = "switch to Pose Position in its data properties"
-        raise ConversionError(Problem("rest_position", (), text, remedy, ERROR, fix="pose_position"))
-    if is_hidden(armature):
-        text = f"armature {armature.name!r} is hidden, so Blender does not evaluate it"
-        raise ConversionError(Problem("hidden", (), text, "show it", ERROR, things=(armature.name,), fix="show"))
+    refuse_unusable(armature)
     world = np.array(armature.matrix_world, dtype=float) if world is None else world
     check_scale(armature.name, world)
     if control.is_mapped(armature) if chain is None else chain:
@@ -163,3 +142,29 @@ def read_rig(armature, world: np.ndarray | None = None, *, chain: bool | None = 
         index=index,
         controls=control.read(armature, index),
     )
+
+
+def refuse_unusable(armature) -> None:
+    """Raises ConversionError for what is no armature that could be simulated as it is."""
+    if armature is None or armature.type != "ARMATURE":
+        raise ConversionError(
+            "no armature: select an armature object"
+            if armature is None
+            else f"{armature.name!r} is not an armature; select an armature object"
+        )
+    if not armature.is_editable:
+        raise ConversionError(
+            f"armature {armature.name!r} is linked from another file and read-only; make a library "
+            "override (Object > Library Override > Make)"
+        )
+    if not armature.data.bones:
+        raise ConversionError(f"armature {armature.name!r} has no bones; add bones in Edit Mode")
+    if armature.mode == "EDIT":
+        raise ConversionError(f"armature {armature.name!r} is being edited; leave Edit Mode (Tab)")
+    if armature.data.pose_position == "REST":
+        text = f"armature {armature.name!r} shows its rest position"
+        remedy = "switch to Pose Position in its data properties"
+        raise ConversionError(Problem("rest_position", (), text, remedy, ERROR, fix="pose_position"))
+    if is_hidden(armature):
+        text = f"armature {armature.name!r} is hidden, so Blender does not evaluate it"
+        raise ConversionError(Problem("hidden", (), text, "show it", ERROR, things=(armature.name,), fix="show"))

@@ -27,7 +27,7 @@ from .threads import one_blas_thread
 from .trajectory import Trajectory
 from .world import World
 
-TURN, LONGEST, SHORTEST = 0.2, 1 / 72, 1 / 12000
+TURN, LONGEST, SHORTEST = 0.2, 1 / 72, 1 / 24000
 """Bounds of automatic steps: the most that a link turns in one [rad], and their length [s]."""
 CALM, LEISURE = 0.5, 3.0
 """What lies on something and is slower than CALM times `World.slow` takes steps longer than LONGEST in proportion, up
