@@ -161,12 +161,13 @@ def _islands(world: World, limits: LimitRows, contacts: Contacts, asleep: np.nda
 
 def _packed(world: World, limits: LimitRows, contacts: Contacts, moments: Moments, island: np.ndarray) -> Packing:
     """Where the rows of limits and contacts of so many islands stand; loops join bodies beyond these."""
+    if world.bodies == 1 or len(world.loops) or not island.any():
+        more = 2 * len(moments.rolling_owner) + len(moments.torsion_owner)
+        return Packing.none(len(limits) + 3 * len(contacts) + more)
     own = island[len(limits) :]
     rows = np.concatenate(
         (island[: len(limits)], own.repeat(3), own[moments.rolling_owner].repeat(2), own[moments.torsion_owner])
     )
-    if not island.any() or len(world.loops):
-        return Packing.none(len(rows))
     columns = world.model.columns
     of_body = np.full(world.body.max() + 2, -1)
     of_body[world.body[contacts.other]] = of_body[world.body[contacts.link]] = own
