@@ -9,7 +9,8 @@ import pytest
 from oracle import layout, load, per_freedom
 
 from core.dynamics import acceleration
-from core.joint import FREEDOMS
+from core.joint import FREEDOMS, Joint
+from core.kinematics import kinematics, push
 from core.linkage import Link, Linkage
 from core.mechanisms import chain, humanoid, random_coordinates, random_tree
 from core.model import State, compile_model
@@ -199,3 +200,13 @@ def test_a_turned_and_shifted_world_turns_the_motion(leaf_freedoms):
     case.gravity = turn @ case.gravity
     case.wrenches = np.hstack([case.wrenches[:, :3] @ turn.T, case.wrenches[:, 3:] @ turn.T])
     assert_close(case.ours(leaf_freedoms), before, 1e-10)
+
+
+def test_what_has_no_freedoms_takes_wrenches():
+    """A post welded to the world is hit like anything else; there is nothing that could answer."""
+    linkage = Linkage()
+    linkage.add(Link("post", Joint("fixed")))
+    model = compile_model(linkage)
+    columns = np.zeros((0, 3))
+    push(model, kinematics(model, np.zeros(0)), model.assembly.slot, np.ones((1, 3, 6)), columns)
+    assert columns.shape == (0, 3)
