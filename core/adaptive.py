@@ -216,7 +216,8 @@ def _pressed(state: State) -> np.ndarray:
     if memory is None:
         return np.zeros(0, dtype=int)
     pressed = memory.pushes[:, 0] > 0.0
-    return memory.contacts.part[pressed] * (len(memory.asleep) + (1 << 31)) + memory.contacts.other_part[pressed]
+    # parts are slots of the model, whether the state is its own or that of a body
+    return memory.contacts.part[pressed] * (1 << 31) + memory.contacts.other_part[pressed]
 
 
 def _beyond_rest(world: World, state: State) -> np.ndarray:

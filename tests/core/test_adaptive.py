@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core import Adaptive, Joint, Link, Linkage, Plane, Simulation, State, World, compile_model
 from core.activity import Activity
-from core.adaptive import _pulls
+from core.adaptive import _pressed, _pulls
 from core.hybrid_model import HybridModel, stopped
 from core.kinematics import kinematics, link_poses, motions
 from core.mechanisms import chain, humanoid, random_coordinates, random_tree
@@ -175,6 +175,20 @@ def test_a_rigid_chain_lands_as_one_body_would():
     assert heights == pytest.approx(0.05, abs=2e-3)
     assert path.penetration.max() < 2e-3
     assert np.abs(path.v[-1]).max() < 1e-2
+
+
+def test_what_keeps_touching_is_no_surprise():
+    """A body is chosen anew when it meets something, not at every step that it rests on it."""
+    linkage = chain(6, "spherical", length=0.2, mass=1.0, radius=0.05, horizontal=True)
+    first = next(linkage.links())
+    first.joint, first.position = Joint("free"), np.array([0.0, 0.0, 0.05])
+    simulation = Simulation(compile_model(linkage), substeps=20, scenery=[Plane()], adaptive=Adaptive(joints=2))
+    list(simulation.run(4))
+    hybrid, state = simulation.system.hybrid, simulation.state
+    assert (state.memory.pushes[:, 0] > 0.0).sum() > 2
+    met = replace(hybrid, met=False, touching=_pressed(state))
+    assert not met.surprised(hybrid.body.enter(state))
+    assert replace(met, touching=met.touching[:1]).surprised(hybrid.body.enter(state))
 
 
 def test_people_fall_alike_and_touch_the_same_ground():
