@@ -118,7 +118,7 @@ def solve(
 
 def _nothing_approaches(u: np.ndarray, limits: int, contacts: int) -> bool:
     """Whether no impulse at all is the solution, but for what rounding makes of zero [rad/s or m/s]."""
-    return u[:limits].min(initial=0.0) >= -TINY and u[limits : limits + 3 * contacts : 3].min(initial=0.0) >= -TINY
+    return not np.count_nonzero(u[limits : limits + 3 * contacts : 3] < -TINY) + np.count_nonzero(u[:limits] < -TINY)
 
 
 def energy(G: np.ndarray, u_free: np.ndarray, impulses: np.ndarray) -> float:
@@ -326,10 +326,10 @@ class _Problem:
 
         owner, share = self.owner.take(grip), share.take(grip)
         slip = (x[self.split :].reshape(2, -1) / length).take(grip, axis=1)
-        slides = share < 1.0
-        across = share * slides * slip
+        sliding = (share < 1.0) * slip
+        across = share * sliding
         cross = across[0] * slip[1]
-        pull = self.friction.take(grip) * slides * slip
+        pull = self.friction.take(grip) * sliding
         keep = np.empty(size)
         keep[:split] = 1.0
         keep[split:] = (share - across * slip).reshape(-1)
@@ -348,11 +348,13 @@ class _Problem:
         J = keep[:, None] * G
         tangents = J[split:].reshape(2, count, size)
         tangents -= cross[:, None] * G[split:].reshape(2, count, size)[::-1]
-        J.reshape(-1)[:: size + 1] += 1.0
+        flat = J.reshape(-1)
+        flat[:: size + 1] += 1.0
         # each pair's rows at the column of the normal that bounds it
-        tangents[:, np.arange(count), free.searchsorted(owner)] -= pull
+        bounds = np.arange(split * size, size * size, size).reshape(2, count) + free.searchsorted(owner)
+        flat.put(bounds, flat.take(bounds) - pull)
         try:
-            dz[free] = np.linalg.solve(J, rhs[:, None])[:, 0]
+            dz[free] = np.linalg.solve(J, rhs)
         except np.linalg.LinAlgError:
             return None
         return dz if isfinite(dz @ dz) else None

@@ -44,7 +44,8 @@ CLOSE = 0.002
 @dataclass(frozen=True)
 class Memory:
     """What a step of `h` seconds leaves to the next: the smooth acceleration (nv,), the impulses of recognised rows,
-    and who is `asleep`, as in `Rest.asleep`; and to who asks: the pairs of slots that `touched` (t, 2), with the world
+    who is `asleep`, as in `Rest.asleep`, and the `way` of half a step with the velocities `v` it ended with (nv,), as
+    in `Coordinates.way`; and to who asks: the pairs of slots that `touched` (t, 2), with the world
     for what sleeps, the contacts and their impulses along normals and tangents (k, 3), the solver's iterations, and of
     loops the loads (l, 6), torque and force on their real links along the world's axes, and how many of their rows are
     independent."""
@@ -58,6 +59,8 @@ class Memory:
     pushes: np.ndarray
     h: float
     iterations: int
+    v: np.ndarray
+    way: tuple[np.ndarray, np.ndarray]
     loads: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
     rank: int = 0
 
@@ -106,8 +109,8 @@ def _early(world: World, state: State) -> bool:
     memory = state.memory
     if memory is None:
         return False
-    far = (memory.contacts.gap > EARLY * world.size).nonzero()[0]
-    return bool((memory.pushes[far, 0] > 0.0).any())
+    far = memory.contacts.gap > EARLY * world.size
+    return bool(np.count_nonzero(far) and np.count_nonzero(memory.pushes[far, 0] > 0.0))
 
 
 def _braked(world: World, state: State, h: float) -> State:
@@ -164,7 +167,9 @@ def _advance(
     model, c = world.model, world.model.columns
     memory = state.memory
     middle = state.time + 0.5 * h
-    q = model.coordinates.integrate(state.q, state.v, 0.5 * h)
+    # what led to the end of the last step leads to the middle of this
+    known = memory is not None and memory.h == h and memory.v is state.v
+    q = model.coordinates.moved(state.q, *(memory.way if known else model.coordinates.way(state.v, 0.5 * h)))
     given, twist, twist_after, change = world.keyed(middle, h)
     kin = kinematics(model, q, given)
     expected = state.v if memory is None else state.v + 0.5 * h * memory.smooth
@@ -205,10 +210,14 @@ def _advance(
     for attempt in range(CORRECTIONS + 1):
         impulses, parting, iterations = resolve(world, rows, delassus, velocity, impulses, h)
         v = free + packing.spread(moves, c.slot_of, impulses)
-        # overlaps part by moving, and what moves so is not faster for it
+        way = model.coordinates.way(v, 0.5 * h)
         apart = np.count_nonzero(parting)
-        further = v + 2.0 * packing.spread(moves, c.slot_of, parting) if apart else v
-        after = model.coordinates.integrate(q, further, 0.5 * h)
+        if apart:
+            # overlaps part by moving, and what moves so is not faster for it
+            further = v + 2.0 * packing.spread(moves, c.slot_of, parting)
+            after = model.coordinates.integrate(q, further, 0.5 * h)
+        else:
+            after = model.coordinates.moved(q, *way)
         beyond = _beyond(world, rows, after, v, h)
         violation = max(0.0, -beyond.gap.min()) if beyond else 0.0
         if violation < STRAY or attempt == CORRECTIONS or not len(rows.limits):
@@ -225,7 +234,7 @@ def _advance(
         resting = np.flatnonzero(asleep)
         lying = np.stack((resting, np.full(len(resting), model.assembly.links)), axis=1)
         touched = np.concatenate((touched, lying))
-    memory = Memory(smooth, rows.key, impulses, asleep, touched, rows.contacts, pushes, h, iterations)
+    memory = Memory(smooth, rows.key, impulses, asleep, touched, rows.contacts, pushes, h, iterations, v, way)
     closed = True
     if violation > 0.0 and not hold:
         after = _recovered(world, after, beyond)
@@ -253,7 +262,7 @@ def _knocked(
 
 def _beyond(world: World, rows: Rows, q: np.ndarray, v: np.ndarray, h: float) -> LimitRows | None:
     """All limits where a step of `h` seconds ended, or None where it has certainly passed none."""
-    reached = (rows.every.gap + 0.5 * h * rows.every.rate(v)).min(initial=0.0)
-    if reached < -0.5 * STRAY or rows.limits.fast(v, h):
+    reached = rows.every.gap + 0.5 * h * rows.every.rate(v)
+    if np.count_nonzero(reached < -0.5 * STRAY) or rows.limits.fast(v, h):
         return world.limits.rows(q)
     return None

@@ -90,10 +90,20 @@ class Coordinates:
 
     def integrate(self, q: np.ndarray, v: np.ndarray, h: float) -> np.ndarray:
         """The coordinates after moving with constant joint velocities `v` (nv,) for `h` seconds."""
-        result, moved = q.copy(), h * v
-        result[self.plain_q] += moved.take(self.plain_v)
+        return self.moved(q, *self.way(v, h))
+
+    def way(self, v: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
+        """Where constant joint velocities `v` (nv,) lead in `h` seconds: what they add to plain numbers (p,), and what
+        they turn quaternions by (t, 4)."""
+        moved = h * v
+        return moved.take(self.plain_v), exponential(moved.take(self.quaternion_v))
+
+    def moved(self, q: np.ndarray, added: np.ndarray, turns: np.ndarray) -> np.ndarray:
+        """The coordinates after a `way` from `q` (nq,)."""
+        result = q.copy()
+        result[self.plain_q] += added
         if len(self.turning):
-            turned = quaternion_multiply(q.take(self.quaternion_q), exponential(moved.take(self.quaternion_v)))
+            turned = quaternion_multiply(q.take(self.quaternion_q), turns)
             # one Newton step toward unit length removes what rounding adds
             result[self.quaternion_q] = turned * (1.5 - 0.5 * np.add.reduce(turned * turned, axis=-1, keepdims=True))
         return result

@@ -32,9 +32,9 @@ def round_round(
     the nearest place, 2, which takes the number of an end that it is close to.
     """
     count = len(ends_a)
-    tapered = any(np.count_nonzero(radii[:, 0] != radii[:, 1]) for radii in (radii_a, radii_b))
+    taper_a, taper_b = radii_a[:, 1] - radii_a[:, 0], radii_b[:, 1] - radii_b[:, 0]
+    tapered = np.count_nonzero(taper_a) + np.count_nonzero(taper_b)
     if tapered:
-        taper_a, taper_b = radii_a[:, 1] - radii_a[:, 0], radii_b[:, 1] - radii_b[:, 0]
         ends_a, radii_a, taper_a = unswallowed(ends_a, radii_a, taper_a)
         ends_b, radii_b, taper_b = unswallowed(ends_b, radii_b, taper_b)
     # From a place of B to one of A leads (s, t, 1) @ edges, with s and t from 0 to 1 along the axes of A and B.
