@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import bpy
 import numpy as np
-from mathutils import Matrix, Vector
+from mathutils import Matrix, Quaternion, Vector
 
 from . import bake, compat, control
 from .bake import Track
@@ -42,13 +42,14 @@ def conduct(
     played, identifier = bake.playing(armature), compat.slot_identifier(armature)
     before = control.switched(armature)
     size = float(np.ptp(begin[:, :3, 3], axis=0).max())
-    action = None
+    action, added = None, {}
     try:
         for turn in range(ROUNDS):
-            tracks, stood = _solved(armature, character, source, keying, holds, aims, seen)
+            tracks, stood = _solved(armature, character, source, keying, holds, aims, seen, added)
             baked = yield from _quick(_written(armature, character, tracks, source, before), turn / ROUNDS)
             action = baked.action
             seen = yield from _seen(armature, character.rig, source, frames, turn)
+            added = _added(armature, character.rig, holds, seen, tracks)
             if _off(holds, seen, stood, size) < NEAR:
                 freed = _freed(armature, character, source, keying, holds, aims, seen, ASTRAY * size)
                 if freed == holds:
@@ -95,9 +96,27 @@ def _aims(character: Character, source: Source, poses: np.ndarray, holds: list[H
     return aims
 
 
-def _solved(armature, character, source, keying, holds, aims, seen) -> tuple[dict[int, Track], list[dict]]:
-    """Tracks of the controls as they would be if each hung from those above it as `seen` (F, n, 4, 4); and where they
-    stand then, frame by frame, from the start frame on."""
+def _added(armature, rig, holds: list[Hold], seen: np.ndarray, tracks: dict[int, Track]) -> dict[int, list[Quaternion]]:
+    """The turns that constraints of controls add to these's own, as `seen` (F, n, 4, 4) frame by frame with tracks."""
+    bones = [armature.data.bones[name] for name in rig.names]
+    return {
+        hold.bone: [
+            bake.local_of(bones, own, hold.bone, hold.parent).to_quaternion() @ turn.inverted()
+            for own, turn in zip(seen, tracks[hold.bone].rotations)
+        ]
+        for hold in holds
+        if any(map(control.is_active, armature.pose.bones[rig.names[hold.bone]].constraints))
+    }
+
+
+def _without(turn: Quaternion, local: Matrix) -> Matrix:
+    location, rotation, scale = local.decompose()
+    return Matrix.LocRotScale(location, turn.inverted() @ rotation, scale)
+
+
+def _solved(armature, character, source, keying, holds, aims, seen, added) -> tuple[dict[int, Track], list[dict]]:
+    """Tracks of the controls as they would be if each hung from those above it as `seen` (F, n, 4, 4), and its
+    constraints added the same turns; and where they stand then, frame by frame, from the start frame on."""
     rig = character.rig
     bones = [armature.data.bones[name] for name in rig.names]
     tracks = {hold.bone: Track(roams=hold.roams) for hold in holds}
@@ -110,9 +129,10 @@ def _solved(armature, character, source, keying, holds, aims, seen) -> tuple[dic
         stands: dict[int, Matrix] = {}
         stood.append({} if frame < source.start else stands)
         for hold in holds:
-            track = tracks[hold.bone]
+            track, turns = tracks[hold.bone], added.get(hold.bone)
             if frame < source.start:
-                track.append(bake.local_of(bones, own, hold.bone, hold.parent))
+                local = bake.local_of(bones, own, hold.bone, hold.parent)
+                track.append(_without(turns[i], local) if turns else local)
                 continue
             above = _parent_pose(hold, seen[i], stands)
             start = bake.local_of(bones, begin, hold.bone, hold.parent)
@@ -132,7 +152,7 @@ def _solved(armature, character, source, keying, holds, aims, seen) -> tuple[dic
                 local = track.between(there, local, weight)
             else:
                 track.turn = None
-            track.append(local)
+            track.append(_without(turns[i], local) if turns else local)
             stands[hold.bone] = bake.to_pose(bones, hold.bone, hold.parent, above, local)
     return tracks, stood
 

@@ -183,21 +183,58 @@ def is_active(constraint) -> bool:
     return not constraint.mute and constraint.is_valid and constraint.influence > 0
 
 
+def adds(constraint) -> bool:
+    """Whether a constraint adds a turn to a bone's own, as the curl of a tail does, and leaves it to be posed."""
+    return constraint.type == "COPY_ROTATION" and constraint.mix_mode != "REPLACE"
+
+
 def deform_parents(armature) -> dict[str, str | None]:
-    """The name of each bone's parent. A deform bone that hangs from helpers has the deform bone that stands where one
-    of them stands at rest: so the chain of deform bones is the body's, however the rig holds it together."""
+    """The name of each bone's parent. A deform bone that hangs from helpers has the deform bone that their control
+    carries, or else that stands where one of them stands at rest: so the chain of deform bones is the body's, however
+    the rig holds it together. A chain that runs toward that bone, as tails do that are named from their tip, carries
+    it."""
     bones = armature.data.bones
     standing: dict[tuple, list] = {}
     for bone in bones:
         if bone.use_deform:
             standing.setdefault(_place(bone), []).append(bone)
     parents = {bone.name: bone.parent.name if bone.parent else None for bone in bones}
+    carried = {bone.armature_dynamics.control: bone.name for bone in armature.pose.bones}
     for bone in bones:
         if bone.use_deform and bone.parent and not bone.parent.use_deform:
-            found = next((other for other in _twins(bone, standing) if not _is_below(parents, other, bone.name)), None)
-            if found:
+            able = (*_held(armature.pose.bones[bone.name], carried), *_twins(bone, standing))
+            found = next((other for other in able if not _is_below(parents, other, bone.name)), None)
+            end = found and next((own for own in _line(bone) if _meets(own, bones[found])), None)
+            if end and not _deform_parent(bones[found]):
+                parents[bone.name], parents[found] = parents[found], end.name
+            elif found:
                 parents[bone.name] = found
     return parents
+
+
+def _held(bone, carried: dict[str, str]):
+    """The deform bone of the control that a pose bone hangs from, with nothing between that is moved by constraints."""
+    for above in bone.parent_recursive:
+        if above.name in carried:
+            yield carried[above.name]
+        if above.name in carried or any(map(is_active, above.constraints)):
+            return
+
+
+def _line(bone):
+    """A deform bone and, as long as there is but one, the deform bone that it carries."""
+    while bone is not None:
+        yield bone
+        below = [child for child in bone.children if child.use_deform]
+        bone = below[0] if len(below) == 1 else None
+
+
+def _meets(bone, other) -> bool:
+    return (bone.tail_local - other.head_local).length < SAME * bone.length
+
+
+def _deform_parent(bone) -> bool:
+    return bone.parent is not None and bone.parent.use_deform
 
 
 def _twins(bone, standing: dict[tuple, list]):

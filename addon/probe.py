@@ -11,7 +11,7 @@ import numpy as np
 from mathutils import Matrix
 
 from . import stage
-from .control import Switches, is_active, is_carried, targets, turn, upstream
+from .control import Switches, adds, is_active, is_carried, targets, turn, upstream
 from .preset import control_presets
 from .rig import Rig
 from .rival import CHAINS, chain_of
@@ -115,7 +115,8 @@ def _numbers(bone) -> list[str]:
 
 def is_posable(bone) -> bool:
     """Whether an animator turns a bone by its own channels: a control."""
-    return not (bone.bone.use_deform or any(bone.lock_rotation) or any(map(is_active, bone.constraints)))
+    moved = any(is_active(own) and not adds(own) for own in bone.constraints)
+    return not (bone.bone.use_deform or any(bone.lock_rotation) or moved)
 
 
 def _switches(armature, names: set[str]) -> Switches:

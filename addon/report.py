@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 
 from ..core import Simulation, Trajectory
+from .conduct import NEAR
 from .connection import Grip
 from .problem import NAMED, Problem
 
@@ -160,15 +161,17 @@ class Report:
 
     def judge(
         self, height: float, length: float, weight: float, reach: float, driven: bool, exact: Sequence[bool] = (),
-        allowed: tuple[float, float] = (0.0, 0.0),
+        allowed: tuple[float, float] = (0.0, 0.0), controlled: bool = False,
     ) -> None:  # fmt: skip
         """Adds a warning for each broken promise, and sets `ok`. `height` and `length` (its largest extent) [m],
         `weight` [N], `reach` the largest coordinate [m]; a `driven` character may gain energy; `exact` connections do
-        not come apart; fewer keys are `allowed` to change so much [m, rad]."""
+        not come apart; fewer keys are `allowed` to change so much [m, rad]; `controlled` rigs are posed through many
+        constraints, each of which rounds."""
         size = max(1.0, height / PROMISED_HEIGHT)
         rounding = ROUNDINGS * float(np.spacing(np.float32(reach)))
+        jointed = NEAR * length if controlled else SEPARATION * size
         promises = [
-            ("joints_apart", self.joint_separation_max_m, max(SEPARATION * size, rounding), "m", "joints are apart"),
+            ("joints_apart", self.joint_separation_max_m, max(jointed, rounding), "m", "joints are apart"),
             (
                 "bake_error",
                 self.bake_error_max_m,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from . import control
 from .bake import CHANNELS, bone_path
 from .switch import source_curves
 
@@ -50,9 +51,11 @@ def solvers(armature, names: set[str]) -> list[Rival]:
 
 def _constraints(armature, names: set[str]) -> list[Rival]:
     changing = {curve.data_path for curve in (*source_curves(armature), *_driver_curves(armature))}
-    found = []
+    found, mapped = [], control.is_mapped(armature)
     for bone in armature.pose.bones:
         for constraint in bone.constraints:
+            if mapped and control.adds(constraint):
+                continue
             # an influence that is zero now may be keyed
             path = f"{constraint.path_from_id()}.influence"
             if constraint.mute or not constraint.is_valid or not (constraint.influence > 0 or path in changing):

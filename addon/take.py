@@ -141,6 +141,7 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
         driven=bool(fields) or _is_driven(cast, grips, simulation.world.guidance is not None),
         exact=[not grip.springy for grip in grips],
         allowed=keys.tolerance,
+        controlled=any(actor.character.rig.controls for actor in cast.actors),
     )
     for actor, own in zip(cast.actors, active):
         _keep_touches(actor, trajectory, first)

@@ -108,9 +108,25 @@ def shared_file():
 @pytest.fixture(scope="session")
 def generated_file(tmp_path_factory):
     """A Blender file with the rig in it that Rigify generates from its human metarig."""
-    path = tmp_path_factory.mktemp("rigify") / "generated.blend"
-    subprocess.run([sys.executable, "-c", GENERATED, str(path)], check=True, timeout=300, capture_output=True)
+    return generated(tmp_path_factory, "human")
+
+
+def generated(tmp_path_factory, kind: str) -> Path:
+    """A Blender file with the rig in it that Rigify generates from one of its metarigs."""
+    path, program = tmp_path_factory.mktemp("rigify") / "generated.blend", GENERATED.replace("human", kind)
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True, timeout=300, capture_output=True)
     return path
+
+
+@pytest.fixture(params=["shark", "basic_quadruped"])
+def generated_animal(request, tmp_path_factory):
+    """The rig that Rigify generates from an animal's metarig, made dynamic."""
+    import bpy
+
+    bpy.ops.wm.open_mainfile(filepath=str(generated(tmp_path_factory, request.param)))
+    bpy.context.view_layer.objects.active = bpy.data.objects["rig"]
+    assert bpy.ops.armature_dynamics.make_dynamic() == {"FINISHED"}
+    return bpy.data.objects["rig"]
 
 
 @pytest.fixture

@@ -97,6 +97,22 @@ def test_deform_bones_stay_jointed_on_the_evaluated_rig(rig):
     assert (np.ptp(lengths[:, limbs], axis=0) < 1e-4).all(), "nothing stretches"
 
 
+def test_tails_that_run_to_the_body_hang_from_it(generated_animal):
+    """Rigify's animals have spines that begin at the tail's tip, whose controls turn each other along, and legs that
+    hang from helpers between two bones: all come to their place."""
+    animal = generated_animal
+    animal.location.z = 1.0
+    tail = [f"DEF-spine{number}" for number in ("", ".001", ".002")]
+    assert [_controls(animal)[name] for name in tail] == ["spine", "spine.001", "spine.002"]
+    parents = control.deform_parents(animal)
+    assert parents[tail[0]] == "root" and [parents[tail[k + 1]] for k in range(2)] == tail[:2]
+    assert "DEF-spine.00" in next(name for name, above in parents.items() if above == tail[2]), "the body's first"
+    report = simulate(animal, end=24)
+    assert report.ok, report.news()
+    assert report.bake_error_max_m <= 1e-4
+    assert not any("fights" in line for line in report.news()), "its curl adds to the keys"
+
+
 def test_inverse_kinematics_hand_over_without_a_jump(rig):
     """A walk on IK feet ends in a fall on FK controls: what is seen goes on from where it was."""
     key(rig, "torso", "location", {1: (0, 0, -0.05), 20: (0, -0.2, -0.15)})
