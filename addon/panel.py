@@ -1,6 +1,7 @@
 """Panels: the sidebar tab Dynamics, and the active bone's role in its properties."""
 
 import textwrap
+from functools import lru_cache
 
 import bpy
 
@@ -18,11 +19,17 @@ LETTER = 7.5
 def write(layout, context, text: str) -> None:
     """Draws lines of text, broken where the region ends."""
     width = max(20, int(context.region.width / (LETTER * context.preferences.system.ui_scale)))
-    for paragraph in text.splitlines():
+    for lines in _broken(text, width):
         column = layout.column(align=True)
         column.scale_y = 0.7
-        for line in textwrap.wrap(paragraph, width):
+        for line in lines:
             column.label(text=line)
+
+
+@lru_cache(maxsize=256)
+def _broken(text: str, width: int) -> list[list[str]]:
+    """The lines of each paragraph; panels are drawn often, and their text changes seldom."""
+    return [textwrap.wrap(paragraph, width) for paragraph in text.splitlines()]
 
 
 class ARMATURE_DYNAMICS_PT_sidebar(bpy.types.Panel):

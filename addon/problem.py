@@ -64,11 +64,11 @@ def refused(reason: str | ValueError) -> Problem:
     return reason.problem if isinstance(reason, ConversionError) else Problem("refused", (), str(reason), "", ERROR)
 
 
-def gathered(problems: Iterable[Problem]) -> list[tuple[Problem, str]]:
-    """One problem for all bones that have the same, with a line for people; the worst first, notes left out."""
+def gathered(problems: Iterable[Problem], *, notes: bool = False) -> list[tuple[Problem, str]]:
+    """One problem for all bones that have the same, with a line for people; the worst first, notes if wanted."""
     groups: dict[tuple, list[Problem]] = {}
     for problem in problems:
-        if problem.severity != NOTE:
+        if notes or problem.severity != NOTE:
             # what is not about bones is about things that the text tells apart
             key = (problem.severity, problem.code, problem.fix, "" if problem.bones else problem.message)
             groups.setdefault(key, []).append(problem)

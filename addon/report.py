@@ -12,7 +12,7 @@ import numpy as np
 from ..core import Simulation, Trajectory
 from .conduct import NEAR
 from .connection import Grip
-from .problem import NAMED, Problem
+from .problem import NAMED, Problem, gathered
 
 SEPARATION = 1e-6
 GAP = 1e-5
@@ -153,11 +153,11 @@ class Report:
         ]
 
     def news(self) -> list[str]:
-        """The warnings as lines; bones that are merely carried along share one."""
+        """The warnings as lines; bones that have the same share one."""
         carried = [warning.bone for warning in self.warnings if warning.code.startswith("welded_")]
         lines = [f"{len(carried)} bones are carried along: {', '.join(carried)}"] if carried else []
         others = (warning for warning in self.warnings if not warning.code.startswith("welded_"))
-        return [warning.line for warning in others] + lines
+        return [line for _, line in gathered(others, notes=True)] + lines
 
     def judge(
         self, height: float, length: float, weight: float, reach: float, driven: bool, exact: Sequence[bool] = (),

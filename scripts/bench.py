@@ -4,6 +4,7 @@ python3 scripts/bench.py humanoid --json
 python3 scripts/bench.py chain --links 1000 --peers --json
 python3 scripts/bench.py blender --json
 python3 scripts/bench.py tentacle --json
+python3 scripts/bench.py keep --json
 python3 scripts/bench.py n-four-bar --n 40 --json
 python3 scripts/bench.py ragdoll-pile --peers --json
 python3 scripts/bench.py quasi-statics --model molecule --forces 1 --eps 2^-19 --json
@@ -121,6 +122,10 @@ def tentacle(options: argparse.Namespace) -> dict:
     return measure_ours("scripts.cases.tentacle")
 
 
+def keep(options: argparse.Namespace) -> dict:
+    return measure_ours("scripts.cases.keep")
+
+
 def exponent(text: str) -> float:
     """k of a threshold 2^-k."""
     if not text.startswith("2^-"):
@@ -139,7 +144,7 @@ LOOPS = ("n-four-bar", "andrews", "bricard", "high-bar", "swing", "humanoid-loop
 CASES = {"humanoid": humanoid, "chain": chain, "blender": blender, "four-bar": four_bar} | dict.fromkeys(LOOPS, loops)
 CASES |= dict.fromkeys(CONTACTS, contacts) | {"ragdoll-pile": ragdoll_pile, "quasi-statics": quasi_statics}
 CASES |= dict.fromkeys(("adaptive-dynamics", "adaptive-size", "adaptive-curve", "crowd"), adaptive)
-CASES |= {"tentacle": tentacle}
+CASES |= {"tentacle": tentacle, "keep": keep}
 MODELS = {
     "quasi-statics": ("molecule", "millipede", "bicycle"), "adaptive-dynamics": ("pendulum", "thread", "bridge")
 }  # fmt: skip
