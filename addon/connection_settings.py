@@ -3,10 +3,13 @@
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, PointerProperty, StringProperty
 
+from .override import overridable
+
 STILL: set = set()
 """The options of a setting that cannot be animated."""
 
 
+@overridable
 class ARMATURE_DYNAMICS_PG_connection(bpy.types.PropertyGroup):
     """A joint between a bone and something else, which may be closed and opened while physics runs."""
 

@@ -4,6 +4,7 @@ import bpy
 
 from . import adaptive_settings, control, intake, lock, preflight, probe, rival, stage, surface, take
 from .anatomy import recognise
+from .override import REMEDY
 from .problem import ConversionError, refused
 from .rig import read_rig, refuse_unusable
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
@@ -75,6 +76,9 @@ class OnArmature:
         armature = context.object
         if armature is None or armature.type != "ARMATURE":
             cls.poll_message_set("Select an armature")
+            return False
+        if not armature.is_editable:
+            cls.poll_message_set(f"It is {REMEDY}")
             return False
         return True
 

@@ -9,6 +9,7 @@ from . import stage
 from .adaptive_settings import BUDGET, OFF, SETTING
 from .collider import NONE
 from .keying import REDUCED, STEP
+from .override import REMEDY
 from .role import IGNORED
 from .surface import VALUES, materials
 
@@ -44,6 +45,8 @@ class ARMATURE_DYNAMICS_PT_sidebar(bpy.types.Panel):
         if armature is None or armature.type != "ARMATURE":
             layout.label(text="Select an armature", icon="INFO")
             return
+        if not armature.is_editable:
+            write(layout, context, f"{armature.name} is {REMEDY}")
         settings = armature.armature_dynamics
         if not settings.enabled:
             layout.operator("armature_dynamics.make_dynamic", icon="ARMATURE_DATA")

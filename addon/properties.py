@@ -19,10 +19,12 @@ from .collider import AUTO, BOX, CAPSULE, HULL, NONE, SPHERE, TAPERED
 from .connection_settings import ARMATURE_DYNAMICS_PG_connection
 from .directing_settings import DIRECTED
 from .keying import EVERY, REDUCED, STEP
+from .override import OWN, overridable, own_setting
 from .role import ANIMATED, IGNORED, SIMULATED
 from .surface import LAYERS, SurfaceSettings
 
 
+@overridable
 class ARMATURE_DYNAMICS_PG_partner(bpy.types.PropertyGroup):
     """An armature that was simulated together with this one."""
 
@@ -31,6 +33,7 @@ class ARMATURE_DYNAMICS_PG_partner(bpy.types.PropertyGroup):
     )
 
 
+@overridable
 class ARMATURE_DYNAMICS_PG_problem(bpy.types.PropertyGroup):
     """A problem that Pre-flight found, or the same of several bones; see `problem.Problem`."""
 
@@ -42,10 +45,12 @@ class ARMATURE_DYNAMICS_PG_problem(bpy.types.PropertyGroup):
     fix: StringProperty(name="Fix", description="What its button does; empty where there is none")
 
 
+@overridable
 class ARMATURE_DYNAMICS_PG_surface(SurfaceSettings, bpy.types.PropertyGroup):
     """The surface of what has no settings of its own."""
 
 
+@overridable
 class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
     """Settings of one armature object."""
 
@@ -281,6 +286,7 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
     warnings: StringProperty(name="Warnings", description="What the last simulation had to say, one warning a line")
 
 
+@overridable
 class ARMATURE_DYNAMICS_PG_bone(SurfaceSettings, bpy.types.PropertyGroup):
     """Settings of one pose bone."""
 
@@ -374,10 +380,13 @@ CLASSES = (
 def attach() -> None:
     """Gives scenes, objects and pose bones their settings; after the classes are registered."""
     bpy.types.Scene.armature_dynamics = PointerProperty(type=ARMATURE_DYNAMICS_PG_scene, name="Armature Dynamics")
-    bpy.types.Object.armature_dynamics = PointerProperty(type=ARMATURE_DYNAMICS_PG_armature, name="Armature Dynamics")
-    bpy.types.PoseBone.armature_dynamics = PointerProperty(type=ARMATURE_DYNAMICS_PG_bone, name="Armature Dynamics")
+    for owner, group in (
+        (bpy.types.Object, ARMATURE_DYNAMICS_PG_armature),
+        (bpy.types.PoseBone, ARMATURE_DYNAMICS_PG_bone),
+    ):
+        owner.armature_dynamics = PointerProperty(type=group, name="Armature Dynamics", override=OWN)
     for name, setting in DIRECTED.items():
-        setattr(bpy.types.PoseBone, name, setting)
+        setattr(bpy.types.PoseBone, name, own_setting(setting))
 
 
 def detach() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import control
 from .control import ControlMap
+from .override import REMEDY
 from .problem import ERROR, ConversionError, Problem
 
 UNEVEN_SCALE = 1e-3
@@ -153,10 +154,7 @@ def refuse_unusable(armature) -> None:
             else f"{armature.name!r} is not an armature; select an armature object"
         )
     if not armature.is_editable:
-        raise ConversionError(
-            f"armature {armature.name!r} is linked from another file and read-only; make a library "
-            "override (Object > Library Override > Make)"
-        )
+        raise ConversionError(f"armature {armature.name!r} is {REMEDY}")
     if not armature.data.bones:
         raise ConversionError(f"armature {armature.name!r} has no bones; add bones in Edit Mode")
     if armature.mode == "EDIT":

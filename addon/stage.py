@@ -94,6 +94,8 @@ def set_simulated(armature, before: Played, action, members: Sequence = ()) -> N
         settings.source_switches = control.lines(before.switches)
     elif settings.state == SIMULATED:
         _remove_take(settings)
+    else:  # a duplicate's copy of what was kept has no user yet that lasts
+        _save(settings.action)
     for bone in armature.pose.bones:
         own = bone.armature_dynamics
         # an earlier take did not know the bones that were added since
@@ -118,10 +120,15 @@ def together(armature) -> list:
 def keep(armature) -> None:
     """Accepts the take: its action and the source's survive saving even when neither plays."""
     settings = armature.armature_dynamics
-    for action in (settings.action, settings.source_action):
-        if action:
-            action.use_fake_user = True
+    _save(settings.action)
+    _save(settings.source_action)
     settings.state = KEPT
+
+
+def _save(action) -> None:
+    """Lets an action of this file be saved even when nothing plays it."""
+    if action and not action.library:
+        action.use_fake_user = True
 
 
 def restore_source(armature) -> None:

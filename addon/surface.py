@@ -1,7 +1,5 @@
 """Surfaces: how bodies and scenery behave where they touch, and what common materials are like."""
 
-from __future__ import annotations
-
 from bpy.props import FloatProperty
 
 from .preset import preset

@@ -1,0 +1,29 @@
+"""Library overrides: characters that are linked from another file, with settings of their own in this one."""
+
+from __future__ import annotations
+
+import inspect
+
+from bpy.props import CollectionProperty
+
+OWN = {"LIBRARY_OVERRIDABLE"}
+
+REMEDY = "linked from another file and read-only; make a library override (Object > Library Override > Make)"
+"""What is to be said of a character that is linked without one."""
+
+
+def overridable(cls):
+    """Lets overrides have, and save, values of their own of all settings of a property group; a class decorator."""
+    for owner in cls.__mro__:
+        for setting in inspect.get_annotations(owner).values():
+            own_setting(setting)
+    return cls
+
+
+def own_setting(setting):
+    """The same of one setting that is not registered yet; returns it."""
+    # annotations of others, and settings as Blender has them before it registers them
+    if hasattr(setting, "keywords"):
+        more = {"USE_INSERTION"} if setting.function == CollectionProperty else set()
+        setting.keywords["override"] = OWN | more
+    return setting
