@@ -10,6 +10,7 @@ from ..core import Trajectory
 from . import compat
 from .cast import Actor
 from .fcurve import write_lines
+from .kept import Kept
 
 NAMES = ("active_joints", "left_out")
 """The settings of the armature that curves are for."""
@@ -71,18 +72,15 @@ def write(armature, action, activity: Activity | None) -> None:
         write_lines(holder, group, path, values[:, None], activity.first)
 
 
-_kept: dict[int, Activity] = {}
-"""Of the last take, by the session's number of the armature object."""
+_kept = Kept()
 
 
 def keep(armature, activity: Activity | None) -> None:
-    _kept.pop(armature.session_uid, None)
-    if activity:
-        _kept[armature.session_uid] = activity
+    _kept.put(armature, activity)
 
 
 def kept(armature) -> Activity | None:
-    return _kept.get(armature.session_uid)
+    return _kept.get(armature)
 
 
 def forget_all() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core import Trajectory
+from .kept import Kept
 
 ARROW = 0.5
 """Length of the arrow of a force that carries the character's weight, as a part of the character's height."""
@@ -28,8 +29,7 @@ class Touches:
         return points, np.stack([points, self.ends[low:high]], axis=1).reshape(-1, 3)
 
 
-_kept: dict[int, Touches] = {}
-"""By the session's number of the armature object, which no other object gets."""
+_kept = Kept()
 
 
 def keep(armature, links: slice, trajectory: Trajectory, start: int, weight: float, height: float) -> None:
@@ -44,13 +44,12 @@ def keep(armature, links: slice, trajectory: Trajectory, start: int, weight: flo
     ends = points + scale * np.where(ours[own], 1.0, -1.0)[:, None] * trajectory.touch_force[own]
     frames = start + trajectory.touch_frame[own]
     order = np.argsort(frames, kind="stable")
-    _kept[armature.session_uid] = Touches(
-        frames[order], points[order].astype(np.float32), ends[order].astype(np.float32)
-    )
+    touches = Touches(frames[order], points[order].astype(np.float32), ends[order].astype(np.float32))
+    _kept.put(armature, touches)
 
 
 def kept(armature) -> Touches | None:
-    return _kept.get(armature.session_uid)
+    return _kept.get(armature)
 
 
 def forget_all() -> None:

@@ -136,3 +136,13 @@ def generated_rig(generated_file):
 
     bpy.ops.wm.open_mainfile(filepath=str(generated_file))
     return bpy.data.objects["rig"]
+
+
+@pytest.fixture(scope="session")
+def expected(registered) -> dict:
+    """The keys of a take of the character in `recorded`, made without any detour."""
+    import bpy
+    from recorded import made, simulated
+
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    return simulated(made("SOURCE"))

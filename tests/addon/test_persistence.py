@@ -2,136 +2,14 @@
 again is the same to the last bit."""
 
 import bpy
-import numpy as np
 import pytest
-from armature_dynamics import addon
-from armature_dynamics.addon import compat, connection_list, operators
-from rigs import chain, curves, key, world_heads
+from armature_dynamics.addon import operators, touches
+from recorded import STATES, animated, everything, go_back, keys, made, posed, press, set_up, simulated, told
+from rigs import chain
 from test_life import undoing
 
 ROUNDS = 4
 """Each undoes and redoes the thirteen steps of `ROAD`: 52 times in all."""
-
-STATES = ("SOURCE", "SIMULATED", "KEPT")
-
-
-def press(button: str, **options):
-    """Presses a button as the panel does, with an undo step of its own."""
-    assert getattr(bpy.ops.armature_dynamics, button)("EXEC_DEFAULT", True, **options) == {"FINISHED"}
-
-
-def keys(action) -> dict:
-    """All that the keys of an action are, as bytes."""
-    found = {}
-    for curve in curves(action):
-        points = curve.keyframe_points
-        numbers = [np.empty(2 * len(points), dtype=np.float32) for _ in range(3)]
-        kinds = [np.empty(len(points), dtype=np.int32) for _ in range(3)]
-        for name, values in zip(("co", "handle_left", "handle_right"), numbers):
-            points.foreach_get(name, values)
-        for name, values in zip(("interpolation", "handle_left_type", "handle_right_type"), kinds):
-            points.foreach_get(name, values)
-        found[curve.data_path, curve.array_index] = [values.tobytes() for values in (*numbers, *kinds)]
-    return found
-
-
-def told(group) -> dict:
-    """The values of all settings of a group."""
-    found = {}
-    for setting in group.bl_rna.properties:
-        value = getattr(group, setting.identifier)
-        if setting.identifier == "rna_type":
-            continue
-        if setting.type == "COLLECTION":
-            value = [told(each) for each in value]
-        elif isinstance(value, bpy.types.PropertyGroup):
-            value = told(value)
-        elif isinstance(value, bpy.types.ID):
-            value = value.name
-        found[setting.identifier] = tuple(value) if getattr(setting, "is_array", False) else value
-    return found
-
-
-def posed(armature) -> dict:
-    """What bones hold and where they are."""
-    heads = world_heads(armature)
-    return {
-        bone.name: (
-            told(bone.armature_dynamics),
-            bone.armature_dynamics_follow,
-            bone.rotation_mode,
-            tuple(bone.location),
-            tuple(bone.rotation_quaternion),
-            tuple(bone.scale),
-            [constraint.mute for constraint in bone.constraints],
-            tuple(heads[bone.name]),
-        )
-        for bone in armature.pose.bones
-    }
-
-
-def everything(armature) -> tuple:
-    """All that a file says about an armature."""
-    return (
-        {action.name_full: (keys(action), action.use_fake_user) for action in bpy.data.actions},
-        armature.animation_data.action.name,
-        compat.slot_identifier(armature),
-        told(armature.armature_dynamics),
-        posed(armature),
-        sorted(thing.name for thing in bpy.data.objects),
-    )
-
-
-def animated():
-    """A row of bones with animation, a constraint, and a bone that physics leaves alone."""
-    armature = chain(4, height=1.0)
-    key(armature, "bone1", "rotation_quaternion", {1: (1, 0, 0, 0), 10: (0.8, 0.6, 0, 0)})
-    key(armature, "bone3", "rotation_quaternion", {2: (1, 0, 0, 0), 7: (0.6, 0, 0.8, 0)})
-    armature.pose.bones["bone2"].constraints.new("LIMIT_ROTATION").use_limit_x = True
-    bpy.context.scene.frame_set(4)
-    return armature
-
-
-def set_up(armature) -> None:
-    settings = armature.armature_dynamics
-    settings.frame_end, settings.mass, settings.mute_constraints = 9, 12.5, True
-    armature.pose.bones["bone3"].armature_dynamics.role = "IGNORED"
-    armature.pose.bones["bone2"].armature_dynamics_follow = 3.0
-    connection_list.add(armature, "bone0").enabled = False
-
-
-def made(state: str):
-    """An animated armature that was set up, with a take or without."""
-    armature = animated()
-    operators.make_dynamic(armature)
-    set_up(armature)
-    for button in ((), ("simulate",), ("simulate", "keep"))[STATES.index(state)]:
-        press(button)
-    assert armature.armature_dynamics.state == state
-    return armature
-
-
-def go_back(armature) -> None:
-    """Plays the source again, from any state."""
-    bpy.context.view_layer.objects.active = armature
-    button = {"SIMULATED": "discard", "KEPT": "restore_source"}.get(armature.armature_dynamics.state)
-    if button:
-        press(button)
-
-
-def simulated(armature) -> dict:
-    """The keys of a new take."""
-    bpy.context.view_layer.objects.active = armature
-    press("simulate")
-    return keys(armature.animation_data.action)
-
-
-@pytest.fixture(scope="module")
-def expected(registered) -> dict:
-    """The keys of a take that was made without any detour."""
-    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-    return simulated(made("SOURCE"))
-
 
 ROAD = (
     "make_dynamic", set_up, "check", "simulate", "simulate", "discard", "simulate", "keep", "restore_source",
@@ -233,56 +111,90 @@ def test_a_duplicate_is_on_its_own(state, expected):
     assert not left, "takes that nobody kept are gone"
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_a_linked_character_is_left_alone(state, tmp_path):
-    """Settings of linked data are lost with the session: every button says so in one line instead."""
-    path = tmp_path / "library.blend"
-    made(state)
-    bpy.ops.wm.save_as_mainfile(filepath=str(path), check_existing=False)
-    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-    with bpy.data.libraries.load(str(path), link=True) as (_, data):
-        data.objects = ["Rig"]
-    armature = data.objects[0]
-    bpy.context.collection.objects.link(armature)
-    bpy.context.view_layer.objects.active = armature
-    before = everything(armature)
-    buttons = [cls.bl_idname.partition(".")[2] for cls in addon.CLASSES if issubclass(cls, operators.OnArmature)]
-    assert {"make_dynamic", "simulate", "keep", "discard", "restore_source", "remove", "check"} <= set(buttons)
-    for button in buttons:
-        with pytest.raises(RuntimeError, match="library override"):
-            getattr(bpy.ops.armature_dynamics, button)()
-    assert everything(armature) == before
-
-
-@pytest.mark.parametrize("state", STATES)
-def test_a_library_override_is_simulated_and_saved(state, expected, tmp_path):
-    """A character of the studio's library, with settings and a take of its own in the shot's file."""
-    library, shot = tmp_path / "library.blend", tmp_path / "shot.blend"
-    made(state)
-    bpy.ops.wm.save_as_mainfile(filepath=str(library), check_existing=False)
-    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-    with bpy.data.libraries.load(str(library), link=True) as (_, data):
-        data.objects = ["Rig"]
-    bpy.context.collection.objects.link(data.objects[0])
-    data.objects[0].override_hierarchy_create(bpy.context.scene, bpy.context.view_layer)
-    armature = overridden()
-    assert simulated(armature) == expected
-    armature.armature_dynamics.mass = 3.0
-    armature.pose.bones["bone1"].armature_dynamics_follow = 2.0
-    armature.pose.bones["bone1"].armature_dynamics.role = "ANIMATED"
-    connection_list.add(armature, "bone1").enabled = False
+def couple() -> list[str]:
+    """The names of two armatures that are simulated together, and were; the second is the active one."""
+    pair = [chain(3, "Left", height=1.0), chain(3, "Right", height=1.4)]
+    for armature in pair:
+        operators.make_dynamic(armature)
+        armature.armature_dynamics.meets, armature.armature_dynamics.frame_end = True, 9
     press("simulate")
-    before = everything(armature)
-    bpy.ops.wm.save_as_mainfile(filepath=str(shot), check_existing=False)
-    bpy.ops.wm.open_mainfile(filepath=str(shot))
-    armature = overridden()
-    assert everything(armature) == before
-    press("keep")
-    go_back(armature)
-    assert armature.animation_data.action.name == "RigAction" and armature.animation_data.action.library
+    return [armature.name for armature in pair]
 
 
-def overridden():
-    armature = next(thing for thing in bpy.data.objects if thing.override_library)
-    bpy.context.view_layer.objects.active = armature
-    return armature
+def takes(names: list[str]) -> list:
+    """What armatures of these names play."""
+    played = [bpy.data.objects[name] for name in names]
+    return [(thing.armature_dynamics.state, keys(getattr(thing.animation_data, "action", None))) for thing in played]
+
+
+def test_undo_takes_back_what_was_done_to_two():
+    """One button press is one step, however many armatures it is about."""
+    names = couple()
+    with undoing() as possible:
+        bpy.ops.ed.undo_push(message="before")
+        before = takes(names)
+        press("keep")
+        press("restore_source")
+        assert takes(names) == [("SOURCE", {})] * 2
+        for _ in range(3 if possible else 0):
+            bpy.ops.ed.undo()
+            bpy.ops.ed.undo()
+            assert takes(names) == before
+            bpy.ops.ed.redo()
+            bpy.ops.ed.redo()
+            assert takes(names) == [("SOURCE", {})] * 2
+            bpy.ops.ed.undo()
+            bpy.ops.ed.undo()
+            press("discard")
+            assert takes(names) == [("SOURCE", {})] * 2
+            bpy.ops.ed.undo()
+            assert takes(names) == before
+            press("keep")
+            press("restore_source")
+
+
+@pytest.mark.parametrize("way", ["duplicated", "appended", "saved"])
+def test_two_stay_together(way, tmp_path):
+    """Those that were simulated together are discarded together, and no others with them."""
+    names, path = couple(), tmp_path / "two.blend"
+    before = takes(names)
+    if way == "duplicated":
+        for name in names:
+            bpy.data.objects[name].select_set(True)
+        bpy.ops.object.duplicate()
+        others = [thing.name for thing in bpy.context.selected_objects]
+    else:
+        bpy.ops.wm.save_as_mainfile(filepath=str(path), check_existing=False, copy=way == "appended")
+        if way == "appended":
+            with bpy.data.libraries.load(str(path)) as (_, data):
+                data.objects = list(names)
+            for thing in data.objects:
+                bpy.context.collection.objects.link(thing)
+            others = [thing.name for thing in data.objects]
+        else:
+            bpy.ops.wm.open_mainfile(filepath=str(path))
+            others, names = names, []
+    assert len(others) == 2 and not set(others) & set(names)
+    assert takes(others) == before
+    bpy.context.view_layer.objects.active = bpy.data.objects[others[0]]
+    press("discard")
+    assert takes(others) == [("SOURCE", {})] * 2
+    assert takes(names) == before[: len(names)]
+
+
+def test_contacts_of_a_take_that_is_undone_are_not_drawn():
+    """They are kept beside the file, which knows nothing of them."""
+    name = animated().name
+    operators.make_dynamic(bpy.data.objects[name])
+    with undoing() as possible:
+        bpy.ops.ed.undo_push(message="before")
+        press("simulate")
+        first = touches.kept(bpy.data.objects[name])
+        press("simulate")
+        second = touches.kept(bpy.data.objects[name])
+        assert first and second and first is not second
+        if possible:
+            bpy.ops.ed.undo()
+            assert touches.kept(bpy.data.objects[name]) is None
+            bpy.ops.ed.redo()
+            assert touches.kept(bpy.data.objects[name]) is second

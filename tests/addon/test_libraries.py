@@ -1,0 +1,62 @@
+"""Characters that are set up in another file, and linked from there."""
+
+import bpy
+import pytest
+from armature_dynamics import addon
+from armature_dynamics.addon import connection_list, operators
+from recorded import STATES, everything, go_back, made, press, simulated
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_linked_character_is_left_alone(state, tmp_path):
+    """Settings of linked data are lost with the session: every button says so in one line instead."""
+    path = tmp_path / "library.blend"
+    made(state)
+    bpy.ops.wm.save_as_mainfile(filepath=str(path), check_existing=False)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    with bpy.data.libraries.load(str(path), link=True) as (_, data):
+        data.objects = ["Rig"]
+    armature = data.objects[0]
+    bpy.context.collection.objects.link(armature)
+    bpy.context.view_layer.objects.active = armature
+    before = everything(armature)
+    buttons = [cls.bl_idname.partition(".")[2] for cls in addon.CLASSES if issubclass(cls, operators.OnArmature)]
+    assert {"make_dynamic", "simulate", "keep", "discard", "restore_source", "remove", "check"} <= set(buttons)
+    for button in buttons:
+        with pytest.raises(RuntimeError, match="library override"):
+            getattr(bpy.ops.armature_dynamics, button)()
+    assert everything(armature) == before
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_library_override_is_simulated_and_saved(state, expected, tmp_path):
+    """A character of the studio's library, with settings and a take of its own in the shot's file."""
+    library, shot = tmp_path / "library.blend", tmp_path / "shot.blend"
+    made(state)
+    bpy.ops.wm.save_as_mainfile(filepath=str(library), check_existing=False)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    with bpy.data.libraries.load(str(library), link=True) as (_, data):
+        data.objects = ["Rig"]
+    bpy.context.collection.objects.link(data.objects[0])
+    data.objects[0].override_hierarchy_create(bpy.context.scene, bpy.context.view_layer)
+    armature = overridden()
+    assert simulated(armature) == expected
+    armature.armature_dynamics.mass = 3.0
+    armature.pose.bones["bone1"].armature_dynamics_follow = 2.0
+    armature.pose.bones["bone1"].armature_dynamics.role = "ANIMATED"
+    connection_list.add(armature, "bone1").enabled = False
+    press("simulate")
+    before = everything(armature)
+    bpy.ops.wm.save_as_mainfile(filepath=str(shot), check_existing=False)
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    armature = overridden()
+    assert everything(armature) == before
+    press("keep")
+    go_back(armature)
+    assert armature.animation_data.action.name == "RigAction" and armature.animation_data.action.library
+
+
+def overridden():
+    armature = next(thing for thing in bpy.data.objects if thing.override_library)
+    bpy.context.view_layer.objects.active = armature
+    return armature
