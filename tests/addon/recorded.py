@@ -57,6 +57,7 @@ def posed(armature) -> dict:
             tuple(bone.rotation_quaternion),
             tuple(bone.scale),
             [constraint.mute for constraint in bone.constraints],
+            {name: value for name, value in bone.items() if isinstance(value, (int, float))},
             tuple(heads[bone.name]),
         )
         for bone in armature.pose.bones
@@ -67,7 +68,7 @@ def everything(armature) -> tuple:
     """All that a file says about an armature."""
     return (
         {action.name_full: (keys(action), action.use_fake_user) for action in bpy.data.actions},
-        armature.animation_data.action.name,
+        getattr(armature.animation_data and armature.animation_data.action, "name", None),
         compat.slot_identifier(armature),
         told(armature.armature_dynamics),
         posed(armature),

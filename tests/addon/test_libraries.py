@@ -5,6 +5,7 @@ import pytest
 from armature_dynamics import addon
 from armature_dynamics.addon import connection_list, operators
 from recorded import STATES, everything, go_back, made, press, simulated
+from test_life import undoing
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -34,12 +35,7 @@ def test_a_library_override_is_simulated_and_saved(state, expected, tmp_path):
     library, shot = tmp_path / "library.blend", tmp_path / "shot.blend"
     made(state)
     bpy.ops.wm.save_as_mainfile(filepath=str(library), check_existing=False)
-    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-    with bpy.data.libraries.load(str(library), link=True) as (_, data):
-        data.objects = ["Rig"]
-    bpy.context.collection.objects.link(data.objects[0])
-    data.objects[0].override_hierarchy_create(bpy.context.scene, bpy.context.view_layer)
-    armature = overridden()
+    armature = linked_with_override(library, "Rig")
     assert simulated(armature) == expected
     armature.armature_dynamics.mass = 3.0
     armature.pose.bones["bone1"].armature_dynamics_follow = 2.0
@@ -56,7 +52,46 @@ def test_a_library_override_is_simulated_and_saved(state, expected, tmp_path):
     assert armature.animation_data.action.name == "RigAction" and armature.animation_data.action.library
 
 
+def linked_with_override(library, name: str):
+    """An override of an armature of a file, in a new one."""
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    with bpy.data.libraries.load(str(library), link=True) as (_, data):
+        data.objects = [name]
+    bpy.context.collection.objects.link(data.objects[0])
+    data.objects[0].override_hierarchy_create(bpy.context.scene, bpy.context.view_layer)
+    return overridden()
+
+
 def overridden():
-    armature = next(thing for thing in bpy.data.objects if thing.override_library)
+    armature = next(thing for thing in bpy.data.objects if thing.override_library and thing.type == "ARMATURE")
     bpy.context.view_layer.objects.active = armature
     return armature
+
+
+@pytest.mark.slow
+def test_a_generated_rig_goes_the_same_ways(generated_rig, tmp_path):
+    """Controls, their switches and what is turned off for them come and go as well."""
+    name, library, shot = generated_rig.name, tmp_path / "library.blend", tmp_path / "shot.blend"
+    bpy.context.view_layer.objects.active = generated_rig
+    with undoing() as possible:
+        bpy.ops.ed.undo_push(message="before")
+        seen = [everything(generated_rig)]
+        for step in ("make_dynamic", "simulate", "keep", "restore_source", "simulate", "discard"):
+            bpy.data.objects[name].armature_dynamics.frame_end = 6
+            press(step)
+            seen.append(everything(bpy.data.objects[name]))
+        for _ in range(2 if possible else 0):
+            for before in seen[-2:0:-1]:
+                bpy.ops.ed.undo()
+                assert everything(bpy.data.objects[name]) == before
+            for after in seen[2:]:
+                bpy.ops.ed.redo()
+                assert everything(bpy.data.objects[name]) == after
+    bpy.ops.wm.save_as_mainfile(filepath=str(library), check_existing=False)
+    taken = simulated(bpy.data.objects[name])
+    armature = linked_with_override(library, name)
+    assert simulated(armature) == taken
+    before = everything(armature)[1:5]
+    bpy.ops.wm.save_as_mainfile(filepath=str(shot), check_existing=False)
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    assert everything(overridden())[1:5] == before
