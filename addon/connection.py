@@ -267,7 +267,7 @@ def _bone_end(cast: Cast, connection, armature, name: str, at: str) -> tuple[int
     along = armature.data.bones[name].length if at == "TAIL" else 0.0
     end = world @ poses[bone] @ np.array([0.0, along, 0.0, 1.0])
     number = actor.first + character.bones.index(carrier)
-    return number, actor.source.world_poses[0, bone, :3, :3], end[:3]
+    return number, actor.source.start_poses[bone, :3, :3], end[:3]
 
 
 def _frame(cast: Cast, number: int | None, axes: np.ndarray, place: np.ndarray) -> np.ndarray:

@@ -78,7 +78,13 @@ class Character:
 
     def link_poses(self, source: Source) -> np.ndarray:
         """World poses (F, n, 4, 4) [m] of the links' frames in the source motion."""
-        poses = source.world_poses[:, self.bones]
+        return self._of_links(source.world_poses(self.bones))
+
+    def start_poses(self, source: Source) -> np.ndarray:
+        """Those of the start frame (n, 4, 4)."""
+        return self._of_links(source.start_poses[self.bones])
+
+    def _of_links(self, poses: np.ndarray) -> np.ndarray:
         poses[..., :3, :3] = poses[..., :3, :3] @ self.offsets
         return poses
 
@@ -92,8 +98,8 @@ def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options
     bodies = _bodies(rig, anatomy, carrier, ends, frames, capsules, options)
     warnings = undriven(rig, anatomy) + welded(rig, roles, carrier)
 
-    poses = source.world_poses
     followed = followers(armature, rig.names, roles)
+    poses = source.world_poses() if followed else source.start_poses[None]
     linkage, links, rotations = Linkage(), {}, {}
     for bone in (bone for bone in range(len(rig.names)) if carrier[bone] == bone):
         above = int(carrier[rig.parents[bone]]) if rig.parents[bone] >= 0 else -1
@@ -286,7 +292,7 @@ def _height(anatomy: Anatomy | None, capsules: dict[int, Capsule]) -> float:
 
 def _lowest(character: Character, source: Source) -> float:
     """The lowest point [m] of the colliders in the start pose."""
-    poses = character.link_poses(source)[0]
+    poses = character.start_poses(source)
     lowest = np.inf
     for placed, link in zip(poses, character.links, strict=True):
         for shape in link.shapes:

@@ -15,6 +15,9 @@ from .prop import placed
 from .rig import rigid
 from .source import deform_ends, evaluated_poses
 
+PIECE = 5000
+"""Bones that are compared at once: little enough that windows are drawn in between."""
+
 
 @dataclass(frozen=True)
 class Fidelity:
@@ -39,92 +42,111 @@ def measure(
     """
     scene = bpy.context.scene
     current, subframe = scene.frame_current, scene.frame_subframe
-    start = cast.actors[0].source.start
-    followers = [_Follower(actor, own.played) for actor, own in zip(cast.actors, baked)]
+    start, count = cast.actors[0].source.start, len(poses)
+    followers = [_Follower(actor, own.played, count) for actor, own in zip(cast.actors, baked)]
     exact = np.all([own.exact for own in baked], axis=0)
-    blended = np.array([any(start + i in own.played for own in baked) for i in range(len(poses))], dtype=bool)
+    blended = np.array([any(start + i in own.played for own in baked) for i in range(count)], dtype=bool)
     closed = closed & (exact & ~blended)[:, None]
-    worst, ends = np.zeros(4), np.empty((len(poses), len(grips), 2, 4, 4))
-    actual = np.tile(np.eye(4), (len(cast.links) + 1, 1, 1))  # the last one is the world
+    actual = np.tile(np.eye(4), (count, len(cast.links) + 1, 1, 1))  # the last one is the world
     try:
-        for i, expected in enumerate(poses):
+        for i in range(count):
             scene.frame_set(start + i)
             for follower in followers:
-                links = follower.actor.links
-                actual[links], found = follower.look(start + i, expected[links])
-                if exact[i]:
-                    worst = np.maximum(worst, found)
+                follower.look(i)
             for prop in cast.linked:
                 if prop.thing:
-                    actual[cast.number(prop)] = rigid(placed(prop.thing))
-            for k, grip in enumerate(grips):
-                ends[i, k] = [actual[-1 if end.number is None else end.number] for end in (grip.host, grip.real)]
-            yield (i + 1) / len(poses)
+                    actual[i, cast.number(prop)] = rigid(placed(prop.thing))
+            yield (i + 1) / count
     finally:
         scene.frame_set(current, subframe=subframe)
-    gaps = [_gap(grip, *ends[:, k].swapaxes(0, 1), closed[:, k]) for k, grip in enumerate(grips)]
+    worst, size = np.zeros(4), max(1, PIECE // len(cast.links))
+    for first in range(0, count, size):
+        rows = slice(first, min(first + size, count))
+        for follower in followers:
+            links = follower.actor.links
+            actual[rows, links], found = follower.compared(rows, poses[rows, links])
+            worst = np.maximum(worst, found[exact[rows]].max(axis=0, initial=0.0))
+        yield 1.0
+    ends = [[-1 if end.number is None else end.number for end in (grip.host, grip.real)] for grip in grips]
+    gaps = [_gap(grip, *actual[:, own].swapaxes(0, 1), closed[:, k]) for k, (grip, own) in enumerate(zip(grips, ends))]
     return Fidelity(*(float(value) for value in worst), np.array(gaps))
 
 
 class _Follower:
-    """Compares one actor with the trajectory, or with what is `played` in its stead."""
+    """Looks at one actor on a number of frames, and compares it with the trajectory, or with what is `played` in its
+    stead."""
 
-    def __init__(self, actor: Actor, played: dict[int, np.ndarray]) -> None:
-        self.actor, self.played = actor, played
+    def __init__(self, actor: Actor, played: dict[int, np.ndarray], count: int) -> None:
+        self.actor, self.bones = actor, actor.character.bones
+        start = actor.source.start
+        self.shown = {frame - start: poses for frame, poses in played.items() if 0 <= frame - start < count}
         links = actor.character.links
         number = {link: i for i, link in enumerate(links)}
         self.jointed = [i for i, link in enumerate(links) if link.parent in number]
         self.parents = [number[links[i].parent] for i in self.jointed]
         self.keyed = np.array([links[i].keyed for i in self.jointed], dtype=bool)
-        self.held = self._anchors(actor.source.start)
-        self.drawn: np.ndarray | None = None
+        self.poses, self.worlds = np.empty((count, len(links), 4, 4)), np.empty((count, 4, 4))
+        self.ends = np.empty((count, len(links), 4, 2)) if actor.character.rig.controls else None
 
-    def look(self, frame: int, expected: np.ndarray) -> tuple[np.ndarray, tuple[float, float, float, float]]:
-        """The links' poses (n, 4, 4) at the scene's current frame, and the first four measures of Fidelity."""
-        character = self.actor.character
-        own, world = evaluated_poses(self.actor.armature, character.rig)
-        own = own[character.bones]
-        bones = world @ own
-        if frame in self.played:
-            expected = rigid(world @ self.played[frame][character.bones])
-            expected[:, :3, :3] = expected[:, :3, :3] @ character.offsets
-        actual = rigid(bones)
-        actual[:, :3, :3] = actual[:, :3, :3] @ character.offsets
-        place = np.linalg.norm(actual[:, :3, 3] - expected[:, :3, 3], axis=1).max()
-        chord = np.linalg.norm(actual[:, :3, :3] - expected[:, :3, :3], axis=(1, 2)).max()
-        turn = np.degrees(2 * np.arcsin(min(chord / np.sqrt(8), 1.0)))
-        anchors = self.held
-        if frame in self.played:
-            anchors = self._joints(self.played[frame])
-        elif self.keyed.any():
-            anchors = np.where(self.keyed[:, None, None], self._anchors(frame), self.held)
-        apart = np.linalg.norm((bones[self.parents] @ anchors)[:, :3, 0] - bones[self.jointed, :3, 3], axis=1)
-        if character.rig.controls and frame not in self.played:
-            place = max(place, self._drift(own, world))
-        heads = bones[:, :3, 3]
-        reach = np.abs([heads, heads - world[:3, 3]]).max()
-        return actual, (place, turn, apart.max(initial=0.0), reach)
+    def look(self, i: int) -> None:
+        """Takes in the armature as it is now, the i-th frame from the start."""
+        rig = self.actor.character.rig
+        poses, self.worlds[i] = evaluated_poses(self.actor.armature, rig)
+        self.poses[i] = poses[self.bones]
+        if self.ends is not None:
+            self.ends[i] = deform_ends(self.actor.armature, rig)[self.bones]
 
-    def _drift(self, poses: np.ndarray, world: np.ndarray) -> float:
-        """How far [m] the ends of the deform bones are now from where they were, in what carries them, when physics
+    def compared(self, rows: slice, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The links' poses (F, n, 4, 4) on some of the frames, and the first four measures of Fidelity on each of them
+        (F, 4), where the links were `expected` (F, n, 4, 4)."""
+        worlds, own = self.worlds[rows], self.poses[rows]
+        bones = worlds[:, None] @ own
+        actual, expected = rigid(bones), expected.copy()
+        actual[..., :3, :3] = actual[..., :3, :3] @ self.actor.character.offsets
+        anchors = self._anchors(rows)
+        for i in self.shown.keys() & range(rows.start, rows.stop):
+            shown, i = self.shown[i][self.bones], i - rows.start
+            expected[i] = rigid(worlds[i] @ shown)
+            expected[i, :, :3, :3] = expected[i, :, :3, :3] @ self.actor.character.offsets
+            anchors[i] = self._joints(shown)
+        place = np.linalg.norm(actual[..., :3, 3] - expected[..., :3, 3], axis=2).max(axis=1)
+        chord = np.linalg.norm(actual[..., :3, :3] - expected[..., :3, :3], axis=(2, 3)).max(axis=1)
+        turn = np.degrees(2 * np.arcsin(np.minimum(chord / np.sqrt(8), 1.0)))
+        carried = (bones[:, self.parents] @ anchors)[..., :3, 0]
+        apart = np.linalg.norm(carried - bones[:, self.jointed][..., :3, 3], axis=2).max(axis=1, initial=0.0)
+        if self.ends is not None:
+            place = np.maximum(place, self._drifts(rows))
+        heads = bones[..., :3, 3]
+        reach = np.maximum(np.abs(heads), np.abs(heads - worlds[:, None, :3, 3])).max(axis=(1, 2))
+        return actual, np.stack((place, turn, apart, reach), axis=1)
+
+    def _drifts(self, rows: slice) -> np.ndarray:
+        """How far (F,) [m] the ends of the deform bones are from where they were, in what carries them, when physics
         first had them alone: what the rig itself adds."""
-        character = self.actor.character
-        controls = character.rig.controls
-        ends = deform_ends(self.actor.armature, character.rig)[character.bones]
-        own = (np.linalg.inv(poses) @ ends)[:, :3]
-        self.drawn = own if self.drawn is None else self.drawn
-        known = np.isin(character.bones, controls.deforms)
-        scale = float(np.linalg.norm(world[:3, 0]))
-        return scale * float(np.linalg.norm(own - self.drawn, axis=1)[known].max(initial=0.0))
+        alone = np.array([i not in self.shown for i in range(len(self.poses))])
+        drawn = int(alone.argmax())
+        known = np.isin(self.bones, self.actor.character.rig.controls.deforms)
+        away = np.linalg.norm(self._seats(rows) - self._seats(slice(drawn, drawn + 1)), axis=2)[:, known]
+        scale = np.linalg.norm(self.worlds[rows, :3, 0], axis=1)
+        return scale * away.max(axis=(1, 2), initial=0.0) * alone[rows]
 
-    def _anchors(self, frame: int) -> np.ndarray:
-        """Where the source has joints in their parents' bones (k, 4, 1) at a frame. Bones' matrices in Blender are
-        skewed by up to 3e-6, so this is asked of them as they are."""
-        return self._joints(self.actor.source.at(frame)[0])
+    def _seats(self, rows: slice) -> np.ndarray:
+        """The ends (F, n, 3, 2) of the deform bones in what carries them."""
+        return (np.linalg.inv(self.poses[rows]) @ self.ends[rows])[..., :3, :]
+
+    def _anchors(self, rows: slice) -> np.ndarray:
+        """Where the source has joints in their parents' bones (F, k, 4, 1): always as at the start, but for keyed
+        bones. Bones' matrices in Blender are skewed by up to 3e-6, so this is asked of them as they are."""
+        source = self.actor.source
+        held = self._joints(source.at(source.start)[0][self.bones])
+        if not self.keyed.any():
+            return held[None].repeat(rows.stop - rows.start, axis=0)
+        frames = range(source.start + rows.start, source.start + rows.stop)
+        seen = self._joints(np.array([source.at(frame)[0][self.bones] for frame in frames]))
+        return np.where(self.keyed[:, None, None], seen, held)
 
     def _joints(self, poses: np.ndarray) -> np.ndarray:
-        poses = poses[self.actor.character.bones]
-        return np.linalg.inv(poses[self.parents]) @ poses[self.jointed][:, :, 3:]
+        return np.linalg.inv(poses[..., self.parents, :, :]) @ poses[..., self.jointed, :, :][..., 3:]
 
 
 def _gap(grip: Grip, hosts: np.ndarray, reals: np.ndarray, closed: np.ndarray) -> float:

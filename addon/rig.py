@@ -23,7 +23,8 @@ class Rig:
 
     `rest` (n, 4, 4) are rigid world poses of the bones; `heads`, `tails` (n, 3) their ends; `parents` (n,) the index of
     each parent or -1; `connected`, `deforms` (n,) flags. `world` (4, 4) is the armature's matrix. Where `controls`
-    carry the deform bones, those have their parents among each other.
+    carry the deform bones, those have their parents among each other. `posed` (n,): the number of each pose bone, in
+    Blender's order of those.
     """
 
     armature: str
@@ -35,6 +36,7 @@ class Rig:
     deforms: np.ndarray
     world: np.ndarray
     index: dict[str, int] = field(repr=False)
+    posed: np.ndarray
     controls: ControlMap | None = None
 
     @property
@@ -141,6 +143,7 @@ def read_rig(armature, world: np.ndarray | None = None, *, chain: bool | None = 
         deforms=np.array([bone.use_deform for bone in bones]),
         world=world,
         index=index,
+        posed=np.array([index[bone.name] for bone in armature.pose.bones]),
         controls=control.read(armature, index),
     )
 

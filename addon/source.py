@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,12 +36,19 @@ class Source:
         index = min(max(frame - self.first, 0), len(self.poses) - 1)
         return self.poses[index], self.worlds[index]
 
+    @property
+    def _begin(self) -> int:
+        return min(self.start - self.first, len(self.poses) - 1)
+
     @cached_property
-    def world_poses(self) -> np.ndarray:
-        """Rigid world poses (F, n, 4, 4) [m] of the bones from the start frame to the end."""
-        begin = min(self.start - self.first, len(self.poses) - 1)
-        own = slice(begin, self.end - self.first + 1)
-        return rigid(self.worlds[own, None] @ self.poses[own])
+    def start_poses(self) -> np.ndarray:
+        """Rigid world poses (n, 4, 4) [m] of the bones at the start frame."""
+        return rigid(self.worlds[self._begin] @ self.poses[self._begin])
+
+    def world_poses(self, bones: Sequence[int] | slice = slice(None)) -> np.ndarray:
+        """Rigid world poses (F, k, 4, 4) [m] of bones from the start frame to the end."""
+        own = slice(self._begin, self.end - self.first + 1)
+        return rigid(self.worlds[own, None] @ self.poses[own][:, bones])
 
 
 def moves(armature) -> bool:
@@ -112,8 +119,7 @@ def evaluated_poses(armature, rig: Rig) -> tuple[np.ndarray, np.ndarray]:
     buffer = np.empty(16 * len(bones), dtype=np.float32)
     bones.foreach_get("matrix", buffer)
     poses = np.empty((len(rig.names), 4, 4))
-    # pose bones need not stand in the order of the bones
-    poses[[rig.index[bone.name] for bone in bones]] = buffer.reshape(-1, 4, 4).swapaxes(1, 2)
+    poses[rig.posed] = buffer.reshape(-1, 4, 4).swapaxes(1, 2)
     poses = rig.controls.bodied(poses) if rig.controls else poses
     return poses, np.array(evaluated.matrix_world, dtype=float)
 
@@ -123,11 +129,10 @@ def deform_ends(armature, rig: Rig) -> np.ndarray:
     evaluated = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
     bones = evaluated.pose.bones
     ends = np.ones((len(rig.names), 4, 2))
-    order = [rig.index[bone.name] for bone in bones]
     for i, end in enumerate(("head", "tail")):
         buffer = np.empty(3 * len(bones), dtype=np.float32)
         bones.foreach_get(end, buffer)
-        ends[order, :3, i] = buffer.reshape(-1, 3)
+        ends[rig.posed, :3, i] = buffer.reshape(-1, 3)
     return ends
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -224,10 +225,12 @@ class Drag(Field):
 
 @dataclass(frozen=True)
 class Fields:
-    """Fields that act together; their samples are `frame_time` [s] apart, the first of them at time 0."""
+    """Fields that act together; their samples are `frame_time` [s] apart, the first of them at time 0. `resists`:
+    whether velocities count where a step starts."""
 
     fields: tuple[Field, ...]
     frame_time: float = 1.0 / 24.0
+    resists: ClassVar[bool] = True
 
     def __len__(self) -> int:
         return len(self.fields)

@@ -40,7 +40,8 @@ are in place."""
 
 
 class Guidance:
-    """How a model follows its source motion. `course`: of its joints. `follows`: whether their drives do as well."""
+    """How a model follows its source motion. `course`: of its joints. `follows`: whether their drives do as well.
+    `resists`: as of `Fields`."""
 
     def __init__(
         self, model: Model, follower: Follower, guide: Guide, gravity: np.ndarray, follows: bool = False
@@ -70,6 +71,7 @@ class Guidance:
 
         self.turned = np.flatnonzero(turned)
         self.turned_slot = model.assembly.slot[self.turned]
+        self.resists = len(self.turned) > 0
         self.carried = carried[self.turned, :3, :3]
         own = np.trace(model.inertia[self.turned, :3, :3], axis1=1, axis2=2)
         self.heavier = np.trace(self.carried, axis1=1, axis2=2) / np.maximum(own, 1e-300)

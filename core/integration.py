@@ -176,7 +176,7 @@ def _advance(
     moving = motions(model, kin, expected, twist)
     wrenches = heavier = None
     if acting := world.acting:
-        start = motions(model, kin, state.v, twist).links
+        start = motions(model, kin, state.v, twist).links if any(each.resists for each in acting) else None
         parts = [each.on_links(model, kin, start, moving.links, middle, h) for each in acting]
         wrenches, heavier = (reduce(np.add, part) for part in zip(*parts))
     natural, links, across = bias(model, kin, moving, world.gravity, wrenches, change)

@@ -68,6 +68,9 @@ class Follower:
         self.velocity = _slopes(self.position) / self.frame_time
         step = logarithm(quaternion_multiply(quaternion_conjugate(self.turn[:-1]), self.turn[1:]))
         self.spin = _averaged(step, self.turn.shape[:-1]) / self.frame_time
+        self.step = step
+        # the rate of a rotation vector u that turns with ω, to second order in u
+        self.end_rate = self.spin[1:] + 0.5 * cross(step, self.spin[1:])
         self.q = model.coordinates.from_transforms(relative)
 
     def select(self, model: Model, links: np.ndarray, q: np.ndarray) -> Follower:
@@ -98,35 +101,38 @@ class Follower:
 
     def _transforms(self, times: np.ndarray) -> np.ndarray:
         """Those of the keyed links (t, k, 4, 4) at `times` (t,)."""
+        turn, position = self._places(times)
+        return pose(quaternion_matrix(turn), position)
+
+    def _places(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same as quaternions (t, k, 4) and positions (t, k, 3)."""
         k, s = self._intervals(times)
         if self.frames == 1:
-            return pose(quaternion_matrix(self.turn[k]), self.position[k])
+            return self.turn[k], self.position[k]
         dt, s = self.frame_time, s[:, None, None]
         b0, b1, m0, m1 = (1 + 2 * s) * (1 - s) ** 2, s * s * (3 - 2 * s), s * (1 - s) ** 2, s * s * (s - 1)
         position = (
             b0 * self.position[k] + b1 * self.position[k + 1] + dt * (m0 * self.velocity[k] + m1 * self.velocity[k + 1])
         )
-        whole = logarithm(quaternion_multiply(quaternion_conjugate(self.turn[k]), self.turn[k + 1]))
-        # the rate of a rotation vector u that turns with ω, to second order in u
-        end = self.spin[k + 1] + 0.5 * cross(whole, self.spin[k + 1])
-        vector = b1 * whole + dt * (m0 * self.spin[k] + m1 * end)
-        return pose(quaternion_matrix(quaternion_multiply(self.turn[k], exponential(vector))), position)
+        vector = b1 * self.step[k] + dt * (m0 * self.spin[k] + m1 * self.end_rate[k])
+        return quaternion_multiply(self.turn[k], exponential(vector)), position
 
     def course(self, time: float, ends: np.ndarray, span: float = 1e-5) -> tuple[np.ndarray, np.ndarray]:
         """The links' poses in their joints' rest frames (n, 4, 4) at a time, and their twists against their parents (t,
         n, 6) in their own frames at the times `ends` (t,), zero beyond the motion."""
         count, last = len(ends), (self.frames - 1) * self.frame_time
-        poses = self._transforms(np.concatenate(([time], ends, ends - span, ends + span)))
+        turn, position = self._places(np.concatenate(([time], ends, ends - span, ends + span)))
         twists = np.zeros((count, self.model.n, 6))
         inside = (ends >= -span) & (ends <= last + span) & (self.frames > 1)
         if inside.any():
-            middle, early, late = poses[1:].reshape(3, count, *poses.shape[1:])[:, inside]
+            own, before, after = turn[1:].reshape(3, count, *turn.shape[1:])[:, inside]
+            _, early, late = position[1:].reshape(3, count, *position.shape[1:])[:, inside]
             passed = np.minimum(ends + span, last) - np.maximum(ends - span, 0.0)
-            turned = matrix_quaternion(early[..., :3, :3].swapaxes(-1, -2) @ late[..., :3, :3])
-            moved = (middle[..., :3, :3].swapaxes(-1, -2) @ (late[..., :3, 3:] - early[..., :3, 3:]))[..., 0]
-            rates = np.concatenate((logarithm(turned), moved), axis=-1) / passed[inside, None, None]
+            turned = logarithm(quaternion_multiply(quaternion_conjugate(before), after))
+            moved = (quaternion_matrix(own).swapaxes(-1, -2) @ (late - early)[..., None])[..., 0]
+            rates = np.concatenate((turned, moved), axis=-1) / passed[inside, None, None]
             twists[np.flatnonzero(inside)[:, None], self.keyed] = rates
-        return self._of_all(poses[0], np.eye(4)), twists
+        return self._of_all(pose(quaternion_matrix(turn[0]), position[0]), np.eye(4)), twists
 
     def target(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Joint coordinates (nq,) and velocities (nv,) of the motion."""

@@ -89,7 +89,7 @@ def dress(rig: bpy.types.Object) -> tuple[float, float]:
     from armature_dynamics.addon.collider import balls
 
     actor = preflight.start(rig)
-    character, poses = actor.character, actor.character.link_poses(actor.source)[0]
+    character, poses = actor.character, actor.character.start_poses(actor.source)
     bare = not any(thing.find_armature() == rig for thing in bpy.data.objects if thing.type == "MESH")
     look = material("Body", (0.85, 0.23, 0.06), 0.4)
     names, controls = character.rig.names, character.rig.controls
