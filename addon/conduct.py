@@ -45,7 +45,8 @@ def conduct(
     action, added = None, {}
     try:
         for turn in range(ROUNDS):
-            tracks, stood = _solved(armature, character, source, keying, holds, aims, seen, added)
+            solving = _solved(armature, character, source, keying, holds, aims, seen, added)
+            tracks, stood = yield from _quick(solving, turn / ROUNDS)
             baked = yield from _quick(_written(armature, character, tracks, source, before), turn / ROUNDS)
             action = baked.action
             seen = yield from _seen(armature, character.rig, source, frames, turn)
@@ -114,13 +115,15 @@ def _without(turn: Quaternion, local: Matrix) -> Matrix:
     return Matrix.LocRotScale(location, turn.inverted() @ rotation, scale)
 
 
-def _solved(armature, character, source, keying, holds, aims, seen, added) -> tuple[dict[int, Track], list[dict]]:
-    """Tracks of the controls as they would be if each hung from those above it as `seen` (F, n, 4, 4), and its
-    constraints added the same turns; and where they stand then, frame by frame, from the start frame on."""
+def _solved(armature, character, source, keying, holds, aims, seen, added) -> Iterator[None]:
+    """Finds tracks of the controls as they would be if each hung from those above it as `seen` (F, n, 4, 4), and its
+    constraints added the same turns; returns these, and where the controls stand then, frame by frame, from the start
+    frame on."""
     rig = character.rig
     bones = [armature.data.bones[name] for name in rig.names]
     tracks = {hold.bone: Track(roams=hold.roams) for hold in holds}
     begin, _ = source.at(source.start)
+    starts = {hold.bone: bake.local_of(bones, begin, hold.bone, hold.parent) for hold in holds}
     stood: list[dict[int, Matrix]] = []
     scales: dict[int, Vector] = {}
     for i, frame in enumerate(keying.frames(source)):
@@ -134,17 +137,17 @@ def _solved(armature, character, source, keying, holds, aims, seen, added) -> tu
                 local = bake.local_of(bones, own, hold.bone, hold.parent)
                 track.append(_without(turns[i], local) if turns else local)
                 continue
-            above = _parent_pose(hold, seen[i], stands)
-            start = bake.local_of(bones, begin, hold.bone, hold.parent)
+            above, start = _parent_pose(hold, seen[i], stands), starts[hold.bone]
             if hold.carries and hold.bone not in scales:
                 # inverse kinematics stretches limbs, in Rigify always a little: controls that take over keep that
                 scales[hold.bone] = _brought(bones, hold, above, begin[hold.deform]).to_scale()
-            # where the source's animation has the deform bone, whichever way the rig brought it there
-            if hold.carries:
-                there = _brought(bones, hold, above, own[hold.deform])
-            else:
-                there = bake.local_of(bones, own, hold.bone, hold.parent)
-            local = there = _kept(start, there, there.to_scale(), hold.roams)
+            if weight < 1:
+                # where the source's animation has the deform bone, whichever way the rig brought it there
+                if hold.carries:
+                    there = _brought(bones, hold, above, own[hold.deform])
+                else:
+                    there = bake.local_of(bones, own, hold.bone, hold.parent)
+                local = there = _kept(start, there, there.to_scale(), hold.roams)
             if weight > 0:
                 aim = _brought(bones, hold, above, aims[hold.deform][min(frame, source.end) - source.start])
                 local = _kept(start, aim, scales.get(hold.bone, start.to_scale()), hold.roams)
@@ -154,6 +157,7 @@ def _solved(armature, character, source, keying, holds, aims, seen, added) -> tu
                 track.turn = None
             track.append(_without(turns[i], local) if turns else local)
             stands[hold.bone] = bake.to_pose(bones, hold.bone, hold.parent, above, local)
+        yield
     return tracks, stood
 
 
@@ -253,9 +257,9 @@ def _may_move(armature, name: str) -> bool:
 
 def _off(holds: list[Hold], seen: np.ndarray, stood: list[dict], size: float) -> float:
     """How far controls are from where they were to stand, the worst of all, relative to the size or in turn."""
-    worst = 0.0
-    for own, stands in zip(seen, stood):
-        for hold in holds if stands else ():
-            away = own[hold.bone] - np.array(stands[hold.bone])
-            worst = max(worst, float(np.linalg.norm(away[:3, 3])) / size, float(np.abs(away[:3, :3]).max()))
-    return worst
+    numbers = [hold.bone for hold in holds]
+    alone = [i for i, stands in enumerate(stood) if stands]
+    meant = np.array([[stood[i][bone] for bone in numbers] for i in alone]).reshape(-1, len(numbers), 4, 4)
+    away = seen[alone][:, numbers] - meant
+    place = np.linalg.norm(away[..., :3, 3], axis=-1).max(initial=0.0) / size
+    return max(float(place), float(np.abs(away[..., :3, :3]).max(initial=0.0)))
