@@ -130,6 +130,27 @@ class Assembly:
     nodes: int
 
     @cached_property
+    def steps(self) -> list[Leaves | Runs | np.ndarray]:
+        """What is assembled at once, in order: batches of leaves, of runs, and a level's rakes."""
+        return [
+            step for level in self.levels
+            for step in (*level.leaves, *level.runs, *((level.rakes,) if len(level.rakes) else ()))
+        ]  # fmt: skip
+
+    @cached_property
+    def ascent(self) -> np.ndarray:
+        """The step (nodes, 3) that takes each node further up, its row in it and its place there; -1 at the top."""
+        result = np.full((self.nodes, 3), -1)
+        for number, step in enumerate(self.steps):
+            if isinstance(step, Runs):
+                runs, parts = step.nodes.shape
+                rows = np.stack(np.broadcast_arrays(number, np.arange(runs)[:, None], np.arange(parts)), axis=-1)
+                result[step.nodes] = rows
+            elif not isinstance(step, Leaves):
+                result[step[:, 0], 0], result[step[:, 0], 1] = number, np.arange(len(step))
+        return result
+
+    @cached_property
     def whole(self) -> bool:
         """Whether all links are in one cluster."""
         return len(self.cluster_root) == 1

@@ -16,7 +16,7 @@ right-hand sides, the unit impulses of constraints among them, are columns of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,6 +28,34 @@ from .model import Model, State
 from .spatial import cross, shift_force
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
+
+Kept = dict[tuple[str, int], tuple[np.ndarray, ...]]
+"""What the batches of a tree keep, by their kind and the first leaf link, node made or joint raked: of leaves their
+joint-space inertia (count, f, f) and, in larger trees, H⁻¹ of their handles' columns (count, f, 12); of runs the matrix
+of x, all joints' axes and scales, and the forces across the joints per handle force (runs, 6k, 12); of rakes W at the
+joints (r, 6, 6) and the maps (r, 6, 6) that take forces to the hosts' clusters."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A moving pose of `model` whose accelerations have been solved; restricted passes start from it.
+
+    `kin`, `moving`: the pose and its velocities; `accelerations` (slots,) of all freedom slots, with all that acts, and
+    `links` (links, 6), what the links accelerate by themselves (`kinematics.bias`); `kept` by `respond`. `pull` (r,):
+    the forces in the rows of the loops, and `pulls` (slots, r) the accelerations of unit forces there; the rows `held`
+    (h,) answer further forces (slots,) with -`norm`.solve(pullsᵀ forces).
+    """
+
+    model: Model
+    kin: Kinematics
+    moving: Motions
+    accelerations: np.ndarray
+    links: np.ndarray
+    kept: Kept | None
+    pull: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    pulls: np.ndarray | None = None
+    held: np.ndarray | None = None
+    norm: LeastNorm | None = None
 
 
 @dataclass
@@ -46,11 +74,13 @@ def respond(
     forces: np.ndarray,
     acceleration: np.ndarray | None = None,
     across: np.ndarray | None = None,
+    kept: Kept | None = None,
 ) -> np.ndarray:
     """The accelerations (slots, columns) of all freedom slots under `forces` (slots, columns).
 
     `resistance` (nv,) adds to the joints' own inertia. `acceleration` (links, 6) and `across` (joints, 6) are the bias
-    accelerations of `kinematics.bias` and belong to the first column alone.
+    accelerations of `kinematics.bias` and belong to the first column alone. What restricted passes need (up_region.py)
+    is left in `kept`.
     """
     a = model.assembly
     z = np.zeros(len(forces))
@@ -59,9 +89,11 @@ def respond(
         answers = []
         for leaves in a.levels[0].leaves:
             h = _joint_inertia(leaves, leaves.link_view(kin.inertia), leaves.freedom_view(kin.columns), z)
+            if kept is not None:
+                kept["leaves", leaves.first_link] = (h,)
             answers.append(np.linalg.solve(h, leaves.freedom_view(forces)).reshape(-1, forces.shape[1]))
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
-    return _Tree(model, kin, z, forces, acceleration, across).solve()
+    return _Tree(model, kin, z, forces, acceleration, across, kept).solve()
 
 
 def _joint_inertia(leaves: Leaves, inertia: np.ndarray, columns: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -97,6 +129,21 @@ def closed_dynamics(
     loops get the forces of least norm that keep C̈ + 2σ Ċ + σ² C = 0 (four-bar paper's stabilised projection);
     compliant ones −K C − D Ċ.
     """
+    solved = solution(model, state, None, forces=forces, wrenches=wrenches, gravity=gravity, loops=loops)
+    return solved.accelerations[model.columns.slot_of], solved.pull
+
+
+def solution(
+    model: Model,
+    state: State,
+    kept: Kept | None,
+    *,
+    forces: np.ndarray | None = None,
+    wrenches: np.ndarray | None = None,
+    gravity: np.ndarray = GRAVITY,
+    loops: Loops | None = None,
+) -> Solution:
+    """The smooth motion of `closed_dynamics`; restricted passes can start from it where `kept` is not None."""
     a = model.assembly
     loops = model.loops.closed() if loops is None else loops
     kin = kinematics(model, state.q)
@@ -108,11 +155,11 @@ def closed_dynamics(
         outer[:, :3] += cross(kin.offset, outer[:, 3:])
     natural, links, across = free_forces(model, state, kin, moving, np.asarray(gravity, dtype=float), forces, outer)
     if not len(loops):
-        answer = respond(model, kin, model.armature, natural[:, None], links, across)
-        return answer[model.columns.slot_of, 0], np.zeros(0)
+        answer = respond(model, kin, model.armature, natural[:, None], links, across, kept)
+        return Solution(model, kin, moving, answer[:, 0], links, kept)
     rows = loop_rows(model, kin, loops)
     answer = respond(
-        model, kin, model.armature, np.concatenate((natural[:, None], rows.columns), axis=1), links, across
+        model, kin, model.armature, np.concatenate((natural[:, None], rows.columns), axis=1), links, across, kept
     )
     rate = rows.rate(moving.links)
     pull = np.where(loops.soft, -loops.stiffness * rows.gap - loops.damping * rate, 0.0)
@@ -121,8 +168,10 @@ def closed_dynamics(
     opening += rows.turning(model, kin, moving) + delassus @ pull
     opening += 2.0 * loops.baumgarte * rate + loops.baumgarte**2 * rows.gap
     rigid = np.flatnonzero(~loops.soft)
-    pull[rigid] = -LeastNorm.of(delassus[np.ix_(rigid, rigid)]).solve(opening[rigid])
-    return (answer[:, 0] + answer[:, 1:] @ pull)[model.columns.slot_of], pull
+    norm = LeastNorm.of(delassus[np.ix_(rigid, rigid)])
+    pull[rigid] = -norm.solve(opening[rigid])
+    pulls = answer[:, 1:]
+    return Solution(model, kin, moving, answer[:, 0] + pulls @ pull, links, kept, pull, pulls, rigid, norm)
 
 
 def free_forces(
@@ -147,8 +196,9 @@ def free_forces(
 class _Tree:
     """One pass up and down an assembly tree with more than single leaves."""
 
-    def __init__(self, model, kin, z, forces, acceleration, across) -> None:
+    def __init__(self, model, kin, z, forces, acceleration, across, left) -> None:
         a = model.assembly
+        self.left = left
         columns = forces.shape[1]
         self.model, self.kin, self.assembly, self.forces, self.z = model, kin, a, forces, z
         self.result = np.zeros_like(forces)
@@ -169,7 +219,7 @@ class _Tree:
         if self.raked:
             self.load = np.zeros((a.links, 6, columns))
             self.link_acceleration = np.zeros((a.links, 6, columns))
-        self.kept: dict[tuple[str, int], tuple] = {}
+        self.kept: Kept = {}
 
     def solve(self) -> np.ndarray:
         levels = self.assembly.levels
@@ -198,8 +248,11 @@ class _Tree:
             summed = leaves.moves.swapaxes(-1, -2) @ load.reshape(leaves.count, leaves.links, 6 * load.shape[-1])
             summed = summed.reshape(leaves.count, leaves.freedoms, 6, load.shape[-1])
             forces = forces - (columns[:, :, None, :] @ summed)[:, :, 0]
+        key = "leaves", leaves.first_link
         if leaves.nodes is None:
-            self.kept["leaves", leaves.first_link] = (np.linalg.solve(h, forces),)
+            self.kept[key] = (np.linalg.solve(h, forces),)
+            if self.left is not None:
+                self.left[key] = (h,)
             return
         rows = np.arange(leaves.count)
         handles = np.zeros((leaves.count, leaves.freedoms, 12))
@@ -216,7 +269,9 @@ class _Tree:
             moved = leaves.link_view(self.bias_acceleration)[rows, leaves.handles]
             b[:, 6:, 0] += (shift.swapaxes(-1, -2) @ moved[:, :, None])[:, :, 0]
         self.node.b[leaves.nodes] = b
-        self.kept["leaves", leaves.first_link] = (answer,)
+        self.kept[key] = (answer,)
+        if self.left is not None:
+            self.left[key] = h, answer[:, :, :12]
 
     def _leaves_down(self, leaves: Leaves) -> None:
         (answer,) = self.kept.pop(("leaves", leaves.first_link))
@@ -232,9 +287,11 @@ class _Tree:
                 moved[..., 0] += leaves.link_view(self.bias_acceleration)
             leaves.link_view(self.link_acceleration)[...] = moved
 
-    def _join(self, joints: np.ndarray, p: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _join(
+        self, joints: np.ndarray, p: np.ndarray, right: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Solves `joints` (r, k) with compliance `p` (r, 6k, 6k) against `right` (r, 6k, columns): the forces across
-        them and their accelerations, like `right`, and rightᵀ times the forces."""
+        them and their accelerations, like `right`, rightᵀ times the forces, and the matrix (r, 6k, 6k) of x."""
         r, k = joints.shape
         axes, scale = self.axes[joints], self.scale[joints].reshape(r, 6 * k, 1)
 
@@ -249,7 +306,7 @@ class _Tree:
         x = np.linalg.solve(matrix, scaled)
         acceleration = inner.swapaxes(-1, -2) @ x - outer
         force = (axes.swapaxes(-1, -2) @ (scale * x).reshape(r, k, 6, -1)).reshape(r, 6 * k, -1)
-        return force, acceleration, scaled[:, :, :12].swapaxes(-1, -2) @ x
+        return force, acceleration, scaled[:, :, :12].swapaxes(-1, -2) @ x, matrix
 
     def _runs_up(self, runs: Runs) -> None:
         joints, node = runs.joints, self.node
@@ -272,7 +329,7 @@ class _Tree:
         if self.across is not None:
             beta[..., 0] += self.across[joints]
         right = right.reshape(r, 6 * k, 12 + columns)
-        force, acceleration, coupled = self._join(joints, p, right)
+        force, acceleration, coupled, matrix = self._join(joints, p, right)
         made = -coupled[:, :, :12]
         made[:, :6, :6] += phi[:, 0, :6, :6]
         made[:, 6:, 6:] += phi[:, -1, 6:, 6:]
@@ -283,6 +340,8 @@ class _Tree:
         node.b[runs.made] = made_b
         force[:, :, 12:] += applied
         self.kept["run", runs.made.start] = (force, acceleration)
+        if self.left is not None:
+            self.left["run", runs.made.start] = matrix, self.axes, self.scale, force[:, :, :12]
 
     def _runs_down(self, runs: Runs) -> None:
         force, acceleration = self.kept.pop(("run", runs.made.start))
@@ -303,7 +362,7 @@ class _Tree:
         right[:, :, 6:] = -b - p @ applied
         if self.across is not None:
             right[:, :, 6] += self.across[joint]
-        force, acceleration, _ = self._join(joint[:, None], p, right)
+        force, acceleration, _, _ = self._join(joint[:, None], p, right)
         force[:, :, 6:] += applied
         shift = shift_force(self._pendant_offset(joint, host))
         absorbed = shift @ force[:, :, :6] @ shift.swapaxes(-1, -2)
@@ -313,6 +372,8 @@ class _Tree:
         np.add.at(self.inertia, host, absorbed)
         np.add.at(self.load, host, load)
         self.kept["rake", int(joint[0])] = (force, acceleration, shift)
+        if self.left is not None:
+            self.left["rake", int(joint[0])] = force[:, :, :6], shift
 
     def _rakes_down(self, level: Level) -> None:
         top, joint, host = level.rakes.T

@@ -27,7 +27,8 @@ class Hierarchy:
         self.model, self.q = model, model.coordinates.zero()
         self.partition = partition(model.parent, arity)
         factor = None if weights is None else _factors(model, weights, self.partition.joints)
-        self.articulation = articulation(model, self.partition, vector("gravity", gravity, 3), factor)
+        self.gravity = vector("gravity", gravity, 3)
+        self.articulation = articulation(model, self.partition, self.gravity, factor)
         self._number = {name: i for i, name in enumerate(model.names)}
         self._forces = np.zeros(model.nv)
 

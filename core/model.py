@@ -84,6 +84,11 @@ class Model:
     def n(self) -> int:
         return len(self.names)
 
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The links' numbers by their names."""
+        return {name: i for i, name in enumerate(self.names)}
+
     @property
     def nq(self) -> int:
         return self.coordinates.nq
