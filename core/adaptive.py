@@ -122,6 +122,7 @@ class Chooser:
         self.activity = Activity(model, gravity=world.gravity, weights=weights)
         self.frame_time, self._joints = frame_time, adaptive.joints if adaptive.budget is None else most
         self._spent = self._steps = 0.0
+        self._held = False
         self._floats = np.flatnonzero((model.parent < 0) & (c.kinds == "free") & ~model.keyed)
         self._placed, self._mover = (np.repeat(np.arange(model.n), np.diff(start)) for start in (c.q_start, c.v_start))
 
@@ -159,6 +160,7 @@ class Chooser:
         if world.collider or len(world.loops):
             poses = link_poses(model, state.q, given)[0]
             activity.pull(*_pulls(world, met or state, poses))
+            self._held = len(world.grips) > 0
             poses = poses[model.assembly.slot]
         if world.follow:
             activity.drive(self._movable, _beyond_rest(world, state))
@@ -230,12 +232,10 @@ def _beyond_rest(world: World, state: State) -> np.ndarray:
 
 
 def _pulls(world: World, state: State, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The links (k,) that contacts and loops pulled in the last step, and the wrenches (k, 6) [N m, N] about their
-    origins along their axes; `poses` (links + 1, 4, 4) in slots."""
-    memory, model, loops = state.memory, world.model, world.loops
-    if memory is None:
-        return np.zeros(0, dtype=int), np.zeros((0, 6))
-    contacts, slots, wrenches = memory.contacts, [], []
+    """The links (k,) that contacts and loops pulled in the last step, and that hands pull, and the wrenches (k, 6)
+    [N m, N] about their origins along their axes; `poses` (links + 1, 4, 4) in slots."""
+    memory, model, loops, grips = state.memory, world.model, world.loops, world.grips
+    slots, wrenches = [], []
 
     def act(one: np.ndarray, other: np.ndarray, point: np.ndarray, torque: np.ndarray, force: np.ndarray) -> None:
         for slot, sign in ((one, 1.0), (other, -1.0)):
@@ -245,10 +245,16 @@ def _pulls(world: World, state: State, poses: np.ndarray) -> tuple[np.ndarray, n
             slots.append(slot)
             wrenches.append(local.reshape(-1, 6))
 
-    force = (memory.pushes[:, None] @ tangents(contacts.normal))[:, 0] / memory.h
-    act(contacts.part, contacts.other_part, contacts.point, np.zeros_like(force), force)
-    if len(loops) and len(memory.loads) == len(loops):
-        act(loops.real, loops.host, loops.frames(poses)[1][:, :3, 3], *np.hsplit(memory.loads, 2))
+    if memory is not None:
+        contacts = memory.contacts
+        force = (memory.pushes[:, None] @ tangents(contacts.normal))[:, 0] / memory.h
+        act(contacts.part, contacts.other_part, contacts.point, np.zeros_like(force), force)
+        if len(loops) and len(memory.loads) == len(loops):
+            act(loops.real, loops.host, loops.frames(poses)[1][:, :3, 3], *np.hsplit(memory.loads, 2))
+    if grips:
+        act(grips.slots, np.full(len(grips), model.assembly.links), *grips.pulls(poses, state.time))
+    if not slots:
+        return np.zeros(0, dtype=int), np.zeros((0, 6))
     number = np.full(model.assembly.links + 1, model.n)
     number[model.assembly.slot] = np.arange(model.n)
     total = np.zeros((model.n + 1, 6))

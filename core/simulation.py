@@ -14,6 +14,7 @@ from .contact import tangents
 from .diagnostics import total_energy
 from .dynamics import GRAVITY
 from .field import Field, Fields
+from .grip import Aim, Grip
 from .impact import Law
 from .kinematics import Kinematics, Motions, kinematics, motions
 from .linkage import Closure, LinkageError
@@ -160,6 +161,23 @@ class Simulation:
         self.system, self.state = self.system.switched(self.state, name, False)
         self._rest = self._anew()
 
+    def hold(self, grip: Grip) -> Aim:
+        """Holds a link from now on, and says by what it is pulled: set that between frames. Raises LinkageError for
+        what cannot be held."""
+        aim = Aim(time=self.state.time)
+        self._rehold(self.world.gripped(grip, aim))
+        return aim
+
+    def release(self, grip: Grip) -> None:
+        """Lets a link go."""
+        self._rehold(self.world.released(grip))
+
+    def _rehold(self, world: World) -> None:
+        self.system = replace(self.system, world=world, hybrid=None)
+        self._rest = self._anew()
+        if (memory := self.state.memory) is not None:
+            self.state = replace(self.state, memory=replace(memory, asleep=np.zeros_like(memory.asleep)))
+
     def freedoms(self) -> tuple[int, int, int]:
         """As `closing.freedoms`, of the state and structure now."""
         return freedoms(self.model, self.state, self.world.loops, self.world.given(self.state.time))
@@ -168,7 +186,7 @@ class Simulation:
     def _driven(self) -> bool:
         """Whether something puts energy in, or stores it where it is not counted."""
         world = self.world
-        driven = world.follow or world.fields or world.model.keyed.any() or world.loops.soft.any()
+        driven = world.follow or world.fields or world.grips or world.model.keyed.any() or world.loops.soft.any()
         return bool(driven) or self._guided
 
     @property
@@ -204,7 +222,7 @@ class Simulation:
         changed, path = system.advanced(self.state, self.frame_time, substeps)
         self._seconds += path.seconds
         happened = len(changed.structure.events) > len(system.structure.events)
-        if not path.state.finite or happened or self.world.fields or self._guided:
+        if not path.state.finite or happened or self.world.fields or self.world.grips or self._guided:
             return changed, path.state, 0.0
         flight, touched = changed.flight, np.concatenate(path.touched)
         state, strayed = flight.keep(self.state, path.state, touched, self.world.gravity)

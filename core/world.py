@@ -13,6 +13,7 @@ from .closure import Loops
 from .collision import Collider
 from .dynamics import GRAVITY
 from .field import Fields
+from .grip import Aim, Grip, Grips
 from .groups import joined
 from .guidance import Guidance
 from .hybrid_model import HybridModel
@@ -40,7 +41,7 @@ TAUT = 2.0
 class World:
     """A model, scenery, gravity (3,) [m/s²] and a source motion, whose keyed links are followed, and whose pose the
     drives aim at when `follow` is set; `loops` that hold, None for those that do from the start; `passing` names pairs
-    of links that go through each other; force `fields`; the `law` of impacts. `guidance`: what the motion's guide does.
+    of links that go through each other; force `fields`; the `law` of impacts; the `grips` that hold links. `guidance`: what the motion's guide does.
 
     `keyed_slots` (slots,): which links follow their keys; `root` (slots,): of their trees. `reach` (slots,): the
     farthest point of each link's shapes, or its center of mass, from its origin, and `size` the largest of them of a
@@ -60,6 +61,7 @@ class World:
     passing: frozenset[tuple[str, str]] = frozenset()
     fields: Fields | None = None
     law: Law = Law.WORK
+    grips: Grips = field(default_factory=Grips)
     guidance: Guidance | None = field(init=False)
     collider: Collider | Nearby = field(init=False)
     limits: Limits = field(init=False)
@@ -147,6 +149,18 @@ class World:
         strands = self.loops.strands(self.model.assembly.slot, self.model.parent)
         self._set(strands=strands, body=body, bodies=len(np.unique(body[body >= 0])))
 
+    def gripped(self, grip: Grip, aim: Aim) -> World:
+        """The same world in which a link is held."""
+        world = copy.copy(self)
+        world._set(grips=self.grips.holding(self.model, grip, aim))
+        return world
+
+    def released(self, grip: Grip) -> World:
+        """The same world in which a grip is none any more."""
+        world = copy.copy(self)
+        world._set(grips=self.grips.released(grip))
+        return world
+
     def apart(self, one: str, other: str) -> World:
         """The same world in which two links go through each other."""
         world = copy.copy(self)
@@ -164,7 +178,9 @@ class World:
         reach[new.slot], tips[new.slot] = self.reach[old.slot], self.tips[old.slot]
         host = self.model.parent[link]
         passing = self.passing | ({(model.names[link], model.names[host])} if host >= 0 else set())
-        world._set(model=model, follower=follower, passing=passing, reach=reach, tips=tips)
+        world._set(
+            model=model, follower=follower, passing=passing, reach=reach, tips=tips, grips=self.grips.on(model)
+        )
         world._lay_out()
         world._set(collider=self.collider.rehung(moved, world.keyed_slots, world._parents(), world._separate()))
         return world
@@ -175,6 +191,7 @@ class World:
         slots, reach = reduced.assembly.links, np.zeros(reduced.assembly.links)
         follower = self.follower and self.follower.select(reduced, body.root, body.q)
         world._set(model=reduced, follower=follower, loops=body.loops(self.loops), tips=np.zeros((slots, 2, 3)))
+        world._set(grips=self.grips.gathered(body))
         if self.collider:
             far = np.sqrt((body.slot_within[:-1, :3, 3] ** 2).sum(-1)) + self.reach
             inside = body.slot_zone[:-1] < slots
@@ -325,12 +342,12 @@ class World:
     @property
     def acting(self) -> tuple:
         """What acts on links from outside."""
-        return tuple(each for each in (self.fields, self.guidance) if each)
+        return tuple(each for each in (self.fields, self.guidance, self.grips) if each)
 
     @property
     def driven(self) -> bool:
-        """Whether muscles or fields act."""
-        return self.follow or bool(self.fields or self.guidance)
+        """Whether muscles, fields or hands act."""
+        return self.follow or bool(self.fields or self.guidance or self.grips)
 
 
 def _refuse_scenery(name: str, shapes: tuple, keyed: bool) -> None:
