@@ -137,7 +137,7 @@ def gather(
         gap = np.concatenate((gap, contacts.gap))
         key = np.concatenate((key, -1 - _keys(contacts.key, rolling, torsion)))
     if np.count_nonzero(asleep):
-        columns[asleep[model.columns.link] > 0] = 0.0
+        columns[asleep[model.columns.owner] > 0] = 0.0
     bound = np.minimum(-gap, 0.0)
     bound[:m] -= world.limits.bend(limits, q, v, h)
     if k and 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 > STRAIGHT:
@@ -173,7 +173,7 @@ def _packed(world: World, limits: LimitRows, contacts: Contacts, moments: Moment
     of_body[world.body[contacts.other]] = of_body[world.body[contacts.link]] = own
     of_body[world.body[columns.link[columns.slot_of[limits.freedoms[:, 0]]]]] = island[: len(limits)]
     of_body[-1] = -1
-    return Packing.of(rows, of_body[world.body[columns.link]])
+    return Packing.of(rows, of_body[world.body[columns.owner]])
 
 
 def _contacts(

@@ -185,7 +185,7 @@ def _advance(
     asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
     rows, asleep = gather(world, kin, moving, links, q, expected, ahead or h, asleep, knocked)
     if np.count_nonzero(asleep):
-        natural[asleep[c.link] > 0] = 0.0
+        natural[asleep[c.owner] > 0] = 0.0
     closing = loop_rows(model, kin, world.loops) if len(world.loops) else None
     forces = np.concatenate((natural[:, None], rows.columns, *((closing.columns,) if closing else ())), axis=1)
     loads = np.zeros((0, 6)) if memory is None else memory.loads

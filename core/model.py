@@ -138,7 +138,8 @@ class Columns:
     joint's transform of `rest_link`, a turn or, from row `rest_part` 3, a translation. `third` (u, 2): the slot of a
     universal joint's constrained axis, and of the axis it is square to besides the link's own. `velocity` (slots,):
     index of a column's joint velocity, nv for none; `slot_of` (nv,) the reverse. `free` (joints, 6): which columns of
-    joints between clusters are freedoms.
+    joints between clusters are freedoms. `owner` (slots,): the link that each slot moves first, `links` for none; of a
+    floating cluster's base its root.
     """
 
     link: np.ndarray
@@ -151,6 +152,7 @@ class Columns:
     rest_part: np.ndarray
     third: np.ndarray
     free: np.ndarray
+    owner: np.ndarray
 
     @cached_property
     def slides(self) -> bool:
@@ -271,10 +273,12 @@ def _columns(kinds: list[str], coordinates: Coordinates, assembly: Assembly) -> 
     free = np.zeros(slots, dtype=bool)
     rest: list[tuple[int, int, int, int]] = []
     third: list[tuple[int, int]] = []
+    owner = link.copy()
     for leaves in assembly.leaves:
         # a floating cluster's base moves in all six directions of the world's axes
         floating = np.flatnonzero(leaves.floats)
-        axis[leaves.first_freedom + leaves.freedoms * floating[:, None] + np.arange(6)] = np.arange(6)
+        base = leaves.first_freedom + leaves.freedoms * floating[:, None] + np.arange(6)
+        axis[base], owner[base] = np.arange(6), assembly.cluster_root[leaves.first_cluster + floating, None]
     carried_roots = set(assembly.cluster_root[assembly.base].tolist())
     for i, kind in enumerate(kinds):
         start, me = int(assembly.freedom_slot[i]), int(assembly.slot[i])
@@ -294,4 +298,5 @@ def _columns(kinds: list[str], coordinates: Coordinates, assembly: Assembly) -> 
     return Columns(
         link, axis, velocity, slot_of, *rest_table.T,
         np.array(third, dtype=int).reshape(-1, 2), free[assembly.freedoms :].reshape(-1, 6),
+        np.where(link < assembly.links, link, owner),
     )  # fmt: skip

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import Plane, State, World, compile_model, constraints, step
+from core import Joint, Linkage, Plane, State, World, compile_model, constraints, step
+from core.mechanisms import rod
 from core.mechanisms_large import crowd
 from core.packing import Packing
 
@@ -34,15 +36,28 @@ def test_packed_products_are_those_of_single_columns(seed):
     assert np.abs(packing.spread(pushed[which], which, impulses) - pushes[which] @ impulses).max() < 1e-12
 
 
-def test_a_crowd_moves_as_it_would_with_a_column_for_each_row(monkeypatch):
-    """People who land apart share columns: nobody may feel it."""
-    model = compile_model(crowd(4))
+def pair_of_chains() -> Linkage:
+    """Two chains of several clusters each, just above the ground."""
+    linkage = Linkage()
+    for side in (0.0, 2.0):
+        link = None
+        for index in range(26):
+            piece = rod(f"{side}.{index}", Joint("spherical" if link else "free"), mass=0.1, length=0.1)
+            piece.position = np.array([0.0, 0.1, 0.0]) if link else np.array([side, 0.0, 0.012])
+            link = linkage.add(piece, link)
+    return linkage
+
+
+@pytest.mark.parametrize(("maker", "steps", "speed"), [(lambda: crowd(4), 30, 0.5), (pair_of_chains, 4, 0.01)])
+def test_a_crowd_moves_as_it_would_with_a_column_for_each_row(monkeypatch, maker, steps, speed):
+    """People who land apart share columns, and so do chains with bases of clusters: nobody may feel it."""
+    model = compile_model(maker())
     world = World(model, (Plane(),))
-    start = State(model.coordinates.zero(), 0.5 * np.random.default_rng(0).standard_normal(model.nv))
+    start = State(model.coordinates.zero(), speed * np.random.default_rng(0).standard_normal(model.nv))
 
     def fallen() -> State:
         state = start
-        for _ in range(30):
+        for _ in range(steps):
             state = step(world, state, 1 / 240)
         return state
 
