@@ -57,15 +57,15 @@ class Grips:
     """The grips of a world's links, each with its aim, which changes between steps. `slots` (k,) of the links in the
     assembly of the world's model, and `at` (k, 3) in the frames of those.
 
-    `last`: what the last step did, as `prepare` of feedback.py takes it: forces (6k,) on the links, torques before
-    forces, and the inertia (6k, 6k) that made it implicit, at the points.
+    `last`: of the last step what `Feedback.prepare` takes: how it was `solved`, the `forces` (6k,) on the links,
+    torques before forces, and the `inertia` (6k, 6k) that made it implicit, at the points.
     """
 
     grips: tuple[Grip, ...] = ()
     aims: tuple[Aim, ...] = ()
     slots: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
     at: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
-    last: dict[str, np.ndarray] = field(default_factory=dict)
+    last: dict = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.grips)

@@ -15,7 +15,7 @@ import numpy as np
 from .closing import ALMOST, PROJECTIONS, close
 from .constraints import RECOVERY, Rows, gather, recall
 from .contact import Contacts
-from .dynamics import respond
+from .dynamics import Solution, respond
 from .kinematics import Kinematics, Motions, bias, kinematics, motions
 from .limits import LimitRows
 from .loops import Hold, loop_rows
@@ -192,7 +192,8 @@ def _advance(
     heavy = world.taut(kin, h, loads)
     if heavier is not None:
         heavy = replace(heavy, inertia=heavy.inertia + heavier)
-    answer = respond(model, heavy, resistance, forces, links, across)
+    kept = {} if world.grips else None
+    answer = respond(model, heavy, resistance, forces, links, across, kept)
     width, packing = rows.columns.shape[1], rows.packing
     smooth, pushes = answer[c.slot_of, 0], answer[:, 1 : 1 + width]
     free = state.v + h * smooth
@@ -244,6 +245,11 @@ def _advance(
         after, closed = hold.closed(model, after, world.given(state.time + h))
         violation = world.limits.violation(after)
         memory = replace(memory, loads=closing.wrenches((pull + coupling @ impulses) / h), rank=hold.norm.rank)
+    if world.grips:
+        # what hands feel is what came out, with all that was met
+        loops = {"pulls": hold.pulls, "held": np.arange(len(pull)), "norm": hold.norm} if hold else {}
+        change = c.slotted((v - state.v) / h)
+        world.grips.last["solved"] = Solution(model, kin, moving, change, links, kept, **loops)
     faster = None
     if len(pushes) and h * np.abs(v - expected).max() * max(world.size, 1.0) > world.room(h):
         faster = _knocked(world, kin, moving, motions(model, kin, v, twist_after), knocked, h)

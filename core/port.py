@@ -7,9 +7,9 @@ hand no faster than v̂ it gives no more than v̂ (f² / 2s + f Δt) on the way,
 
     f ≤ s (√(Δt² + 2 E / (s v̂)) − Δt)
 
-keeps what has been put in and not given back, E, from becoming negative but for LOAN, whatever loops, delays and dropouts lie behind
-the port, and never asks for a faster change than the slew limit. The force of a spring, which has been put in as
-f² / 2k, passes it unchanged up to the stiffness k = s / v̂, less what a turn takes.
+keeps what has been put in and not given back, E, from becoming negative but for LOAN, whatever loops, delays and
+dropouts lie behind the port, and never asks for a faster change than the slew limit. The force of a spring, which has
+been put in as f² / 2k, passes it unchanged up to the stiffness k = s / v̂, less what a turn takes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Limits:
 
 
 class Port:
-    """The force (6,), [N] and torque [N m], on a hand, turn by turn; `put_in` and `given_back` [J] so far.
+    """The torque and force (6,) [N m, N] on a hand, turn by turn; `put_in` and `given_back` [J] so far.
 
     `say` gets a line where a force is not finite.
     """
@@ -70,7 +70,7 @@ class Port:
         return self.put_in - self.given_back
 
     def moved(self, way: Sequence[float], now: float) -> None:
-        """The hand has moved (6,), [m] and turned [rad], since it was last seen; `now` [s]."""
+        """The hand has turned and moved (6,) [rad, m] since it was last seen; `now` [s]."""
         work = -_product(self.force, way)
         if self._before != self.force:
             # which of the forces since then had what part in it nobody knows
@@ -117,7 +117,7 @@ class Port:
     def _resists(self, wanted: Sequence[float]) -> bool:
         """Whether a force is against the hand's motion."""
         way = self._velocity
-        arm = (*way[:3], *(self.limits.radius**2 * turn for turn in way[3:]))
+        arm = (*(self.limits.radius**2 * turn for turn in way[:3]), *way[3:])
         return _size(arm, self.limits.radius) > STIR and _product(wanted, way) < 0.0
 
 
@@ -132,6 +132,6 @@ def _product(force: Sequence[float], way: Sequence[float]) -> float:
 
 
 def _size(force: Sequence[float], radius: float) -> float:
-    """The size of a force and torque, this as the force at `radius` that makes it [N]."""
-    x, y, z, a, b, c = force
+    """The size of a torque and force, that as the force at `radius` that makes it [N]."""
+    a, b, c, x, y, z = force
     return math.sqrt(x * x + y * y + z * z + (a * a + b * b + c * c) / (radius * radius))

@@ -172,6 +172,14 @@ class Simulation:
         """Lets a link go."""
         self._rehold(self.world.released(grip))
 
+    def moving(self, link: str) -> tuple[np.ndarray, np.ndarray]:
+        """The pose (4, 4) of a link now, and its twist (6,) about its origin, along the world's axes."""
+        kin, moving, _ = self._look(self.state)
+        slot = self.model.assembly.slot[self.model.number[link]]
+        twist = moving.links[slot].copy()
+        twist[3:] += np.cross(twist[:3], kin.offset[slot])
+        return kin.poses[slot], twist
+
     def _rehold(self, world: World) -> None:
         self.system = replace(self.system, world=world, hybrid=None)
         self._rest = self._anew()

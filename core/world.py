@@ -41,7 +41,8 @@ TAUT = 2.0
 class World:
     """A model, scenery, gravity (3,) [m/s²] and a source motion, whose keyed links are followed, and whose pose the
     drives aim at when `follow` is set; `loops` that hold, None for those that do from the start; `passing` names pairs
-    of links that go through each other; force `fields`; the `law` of impacts; the `grips` that hold links. `guidance`: what the motion's guide does.
+    of links that go through each other; force `fields`; the `law` of impacts; `grips`
+    of links. `guidance`: what the motion's guide does.
 
     `keyed_slots` (slots,): which links follow their keys; `root` (slots,): of their trees. `reach` (slots,): the
     farthest point of each link's shapes, or its center of mass, from its origin, and `size` the largest of them of a
@@ -178,9 +179,7 @@ class World:
         reach[new.slot], tips[new.slot] = self.reach[old.slot], self.tips[old.slot]
         host = self.model.parent[link]
         passing = self.passing | ({(model.names[link], model.names[host])} if host >= 0 else set())
-        world._set(
-            model=model, follower=follower, passing=passing, reach=reach, tips=tips, grips=self.grips.on(model)
-        )
+        world._set(model=model, follower=follower, passing=passing, reach=reach, tips=tips, grips=self.grips.on(model))
         world._lay_out()
         world._set(collider=self.collider.rehung(moved, world.keyed_slots, world._parents(), world._separate()))
         return world

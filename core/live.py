@@ -1,0 +1,149 @@
+"""The simulation's loop: a simulation that runs in real time while hands hold its links.
+
+Each turn takes from the mailboxes where hands are, simulates a frame and tells what the coupling loop needs: where the
+held links are, and the affine map of what they answer with (feedback.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from .coupling import HANDS, HANDS_EACH, HELD, HELD_EACH, message, sizes
+from .feedback import AffineMap, Feedback, Grab
+from .grip import Aim, Grip
+from .hand import FADE, PATIENCE
+from .mailbox import Mailboxes
+from .simulation import Simulation
+from .spatial import matrix_quaternion, quaternion_matrix
+
+ENDLESS = 1 << 40
+
+
+class Live:
+    """Runs a `simulation` for so many `hands`. `say` gets a line where something is wrong. `map`: what is fed back, of
+    the last frame, None before."""
+
+    def __init__(
+        self, simulation: Simulation, boxes: Mailboxes, hands: int = 1, say: Callable[[str], None] = print
+    ) -> None:
+        self.simulation, self.hands, self.say = simulation, hands, say
+        self.map: AffineMap | None = None
+        self._held: list[tuple[Grip, Aim, int] | None] = [None] * hands
+        self._box, self._told, self._reader = boxes["held"], message(sizes(hands)["held"]), boxes.reader("hands")
+        self._feedback: Feedback | None = None
+        self._grips, self._events, self._stalled, self._now = 0, len(simulation.events), False, -math.inf
+        self._frames = simulation.run(ENDLESS)
+        next(self._frames)
+
+    def hold(self, grip: Grip, hand: int = 0) -> None:
+        """The hand of that number takes hold of a link. Raises LinkageError for what cannot be held."""
+        self.release(hand)
+        aim = self.simulation.hold(grip)
+        self._grips += 1
+        self._held[hand] = grip, aim, self._grips
+
+    def release(self, hand: int = 0) -> None:
+        """The hand of that number lets go."""
+        if self._held[hand] is not None:
+            self.simulation.release(self._held[hand][0])
+            self._held[hand] = self._feedback = None
+
+    def turn(self, now: float) -> None:
+        """A frame from the time `now` [s] on; what comes of it is told at once."""
+        self.advance(now)
+        self.tell(now, now + self.simulation.frame_time)
+
+    def advance(self, now: float) -> None:
+        """Simulates a frame."""
+        self._listen(now)
+        next(self._frames)
+        events = self.simulation.events
+        for event in events[self._events :]:
+            for hand, held in enumerate(self._held):
+                if held and held[0].link == event.name:
+                    self.release(hand)
+                    self.say(f"link {event.name!r} was cut away while it was held; it is let go")
+        self._events = len(events)
+
+    def tell(self, now: float, valid: float) -> None:
+        """Tells what the last frame has led to, at the time `now`; so it is at the time `valid`."""
+        told, k, simulation = self._told, self.hands, self.simulation
+        told[0], told[1], told[2] = now, valid, simulation.frame_time
+        maps = np.asarray(told)[HELD + HELD_EACH * k :]
+        maps[:] = 0.0
+        where = [i for i, held in enumerate(self._held) if held]
+        self.map = self._answer(where)
+        rows = np.concatenate([np.zeros(0, dtype=int), *(self._rows(i) for i in where)])
+        if self.map is not None:
+            maps[: 6 * k][rows] = self.map.F_0
+            maps[6 * k :].reshape(6 * k, 6 * k)[np.ix_(rows, rows)] = self.map.K
+        for i in range(k):
+            start = HELD + HELD_EACH * i
+            np.asarray(told)[start : start + HELD_EACH] = self._of(i, rows)
+        self._box.write(told)
+
+    def _rows(self, hand: int) -> np.ndarray:
+        """Where a hand's part of the map is, among six numbers of each hand."""
+        return 6 * hand + np.arange(6)[6 - self._held[hand][0].freedoms :]
+
+    def _answer(self, where: list[int]) -> AffineMap | None:
+        grips, system = self.simulation.world.grips, self.simulation.system
+        body = system.model if system.hybrid is None else system.hybrid.body
+        # the grips of the body that was stepped know what was solved
+        last = grips.last
+        solved = last.get("solved")
+        if not where or solved is None or solved.model is not (body if system.hybrid is None else body.reduced):
+            return None
+        if self._feedback is None:
+            held = [self._held[i][0] for i in where]
+            self._feedback = Feedback(body, [Grab(grip.link, grip.point, grip.freedoms) for grip in held])
+        feedback = self._feedback = self._feedback.on(body)
+        order = [grips.grips.index(self._held[i][0]) for i in where]
+        rows = (6 * np.array(order)[:, None] + np.arange(6)).reshape(-1)[feedback.held]
+        return feedback.prepare(solved, last["forces"][rows], last["inertia"][np.ix_(rows, rows)])
+
+    def _of(self, hand: int, rows: np.ndarray) -> np.ndarray:
+        """What the coupling is told of a hand's link, see `sizes`."""
+        if self._held[hand] is None or self.map is None:
+            return np.zeros(HELD_EACH)
+        grip, _, number = self._held[hand]
+        pose, twist = self.simulation.moving(grip.link)
+        arm = pose[:3, :3] @ np.asarray(grip.point, dtype=float)
+        own = np.searchsorted(rows, self._rows(hand))
+        B, f = self.map.B[np.ix_(own, own)], grip.freedoms
+        masses = [1.0 / max(float(np.linalg.eigvalsh(part)[-1]), 1e-9) for part in (B[f - 3 :, f - 3 :], B[:3, :3])]
+        velocity = twist[3:] + np.cross(twist[:3], arm)
+        quaternion = matrix_quaternion(pose[:3, :3])
+        return np.concatenate(([number, f], masses, pose[:3, 3] + arm, quaternion, velocity, twist[:3]))
+
+    def _listen(self, now: float) -> None:
+        """Sets the aims to where the coupling says that the hands are."""
+        passed, self._now = now - self._now, now
+        self._reader.fresh()
+        told = np.asarray(self._reader.message)
+        alive = now - told[0] < PATIENCE and self._reader.number > 0
+        if self._reader.number and alive is self._stalled:
+            self._stalled = not alive
+            if self._stalled:
+                self.say("the coupling has stalled; what was held is not pulled until it goes on")
+        for i, held in enumerate(self._held):
+            if held is None:
+                continue
+            _, aim, number = held
+            each = told[HANDS + HANDS_EACH * i : HANDS + HANDS_EACH * (i + 1)]
+            if not alive:
+                aim.stiffness = aim.stiffness * max(0.0, 1.0 - passed / FADE)
+                aim.damping = aim.damping * max(0.0, 1.0 - passed / FADE)
+                aim.velocity, aim.spin = np.zeros(3), np.zeros(3)
+            elif each[0] == number:
+                aim.pose = np.eye(4)
+                aim.pose[:3, :3], aim.pose[:3, 3] = quaternion_matrix(each[5:9]), each[2:5]
+                aim.velocity, aim.spin = each[9:12].copy(), each[12:15].copy()
+                aim.stiffness, aim.damping = each[15:17].copy(), each[17:19].copy()
+                aim.time = self.simulation.state.time - (now - each[1])
+            elif aim.stiffness.any():
+                # the coupling had it and has let it go
+                self.release(i)
