@@ -24,6 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from .dynamics import Solution
+from .hierarchy import vector
 from .hybrid_model import HybridModel
 from .loops import LeastNorm
 from .model import Model
@@ -233,7 +234,7 @@ class Feedback:
             A = A + B @ (Z @ own)
         if applied is not None:
             f_u = np.zeros(6 * k)
-            f_u[held] = applied
+            f_u[held] = vector("users' forces", applied, len(held))
             A = A - B @ f_u
         turn = np.zeros((k, 6, 6))
         turn[:, :3, :3] = turn[:, 3:, 3:] = frames[:, :3, :3]
@@ -245,7 +246,7 @@ class Feedback:
         force[:, :3] += cross(spin, (inertia[:, :3, :3] @ spin[:, :, None])[:, :, 0])
         force[:, 3:] += mass * cross(spin, cross(spin, arm))
         K = (inertia @ B.reshape(k, 6, 6 * k)).reshape(6 * k, 6 * k)
-        K[np.diag_indices(6 * k)] -= 1.0
+        K.reshape(-1)[:: 6 * k + 1] -= 1.0
         if len(held) < 6 * k:
             every = np.ix_(held, held)
             return AffineMap(force.reshape(-1)[held], K[every], A[held], B[every], frames, velocity)

@@ -21,8 +21,9 @@ from .kinematics import Kinematics
 
 @dataclass(frozen=True)
 class _Leaf:
-    """Clusters `rows` (r,) of a batch: of pushed links the row `at` (w,), which freedoms move them, `moves` (w, f, 1),
-    and the `load` (w,) on them; `made` (r,) nodes, None for clusters that are whole trees."""
+    """Clusters `rows` (r,) of a batch: of pushed links the row `at` (w,), ascending, their clusters' `freedoms` (w, f),
+    which of these move them, `moves` (w, f, 1), and the `load` (w,) on them; `made` (r,) nodes, None for clusters that
+    are whole trees."""
 
     key: tuple[str, int]
     freedoms: np.ndarray
@@ -58,8 +59,8 @@ class _Rake:
 
 class UpRegion:
     """The up-region of the links in the `slots` (k,) of an assembly, in one pass where they meet; several may be the
-    same, the number of slots stands for the world. `size`: how many nodes it has. `own` (2, f): the links' freedom
-    slots, within their clusters, and which link each moves."""
+    same, the number of slots stands for the world. `size`: how many nodes it has. `own` (f,): the freedom slots
+    that move the links within their clusters, and `whose` (k, f) ones where it is that link's."""
 
     def __init__(self, assembly: Assembly, slots: np.ndarray) -> None:
         a = assembly
@@ -90,12 +91,12 @@ class UpRegion:
         while waiting:
             number = min(waiting)
             step = a.steps[number]
-            row, place, source = np.array(waiting.pop(number)).T
+            row, place, source = np.array(sorted(waiting.pop(number))).T
             rows, at = np.unique(row, return_inverse=True)
             made = slice(self.size, self.size + len(rows))
             if isinstance(step, Leaves):
                 inside = step.nodes is not None
-                freedoms = step.first_freedom + step.freedoms * rows[:, None] + np.arange(step.freedoms)
+                freedoms = step.first_freedom + step.freedoms * row[:, None] + np.arange(step.freedoms)
                 self.passes.append(_Leaf(
                     ("leaves", step.first_link), freedoms, rows, at, step.moves[row, place][:, :, None], source,
                     made if inside else None,
@@ -114,15 +115,15 @@ class UpRegion:
             for node, kept in zip(nodes.tolist(), range(made.start, made.stop)):
                 further(node, kept)
             self.size += len(nodes)
-        self.own = np.array(own, dtype=int).reshape(-1, 2).T
+        self.own, link = np.array(own, dtype=int).reshape(-1, 2).T
+        self.whose = (link == np.arange(self.count)[:, None]).astype(float)
 
     def motion(self, kin: Kinematics, accelerations: np.ndarray) -> np.ndarray:
         """What freedom slots' `accelerations` (slots, c) make of the links' (k, 6, c), about their clusters' origins
         and without what these accelerate by themselves within their clusters (`kinematics.bias`)."""
-        slot, link = self.own
-        result = np.zeros((self.count, 6, accelerations.shape[1]))
-        np.add.at(result, link, kin.columns[slot][:, :, None] * accelerations[slot][:, None, :])
-        return result
+        moved = kin.columns[self.own][:, :, None] * accelerations[self.own][:, None, :]
+        columns = accelerations.shape[1]
+        return (self.whose @ moved.reshape(len(self.own), 6 * columns)).reshape(self.count, 6, columns)
 
     def responses(self, kin: Kinematics, kept: Kept, wrenches: np.ndarray) -> np.ndarray:
         """Accelerations (m, m) of the links along m `wrenches` (k, 6, m) per unit of each of these: torques and forces
@@ -133,9 +134,10 @@ class UpRegion:
         result = np.zeros((m, m))
         for each in self.passes:
             if isinstance(each, _Leaf):
-                push = np.zeros((*each.freedoms.shape, m))
-                columns = kin.columns[each.freedoms]
-                np.add.at(push, each.at, each.moves * (columns[each.at] @ load[each.load]))
+                push = each.moves * (kin.columns[each.freedoms] @ load[each.load])
+                if len(each.at) > len(each.rows):
+                    parts, push = push, np.zeros((len(each.rows), *push.shape[1:]))
+                    np.add.at(push, each.at, parts)
                 h, *handles = kept[each.key]
                 _add(result, push, np.linalg.solve(h[each.rows], push))
                 if each.made is not None:

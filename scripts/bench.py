@@ -8,6 +8,7 @@ python3 scripts/bench.py keep --json
 python3 scripts/bench.py n-four-bar --n 40 --json
 python3 scripts/bench.py ragdoll-pile --peers --json
 python3 scripts/bench.py quasi-statics --model molecule --forces 1 --eps 2^-19 --json
+python3 scripts/bench.py prepare --json
 """
 
 from __future__ import annotations
@@ -118,6 +119,10 @@ def adaptive(options: argparse.Namespace) -> dict:
     return metrics
 
 
+def prepare(options: argparse.Namespace) -> dict:
+    return measure_ours("scripts.cases.force_feedback")
+
+
 def tentacle(options: argparse.Namespace) -> dict:
     return measure_ours("scripts.cases.tentacle")
 
@@ -144,7 +149,7 @@ LOOPS = ("n-four-bar", "andrews", "bricard", "high-bar", "swing", "humanoid-loop
 CASES = {"humanoid": humanoid, "chain": chain, "blender": blender, "four-bar": four_bar} | dict.fromkeys(LOOPS, loops)
 CASES |= dict.fromkeys(CONTACTS, contacts) | {"ragdoll-pile": ragdoll_pile, "quasi-statics": quasi_statics}
 CASES |= dict.fromkeys(("adaptive-dynamics", "adaptive-size", "adaptive-curve", "crowd"), adaptive)
-CASES |= {"tentacle": tentacle, "keep": keep}
+CASES |= {"tentacle": tentacle, "keep": keep, "prepare": prepare}
 MODELS = {
     "quasi-statics": ("molecule", "millipede", "bicycle"), "adaptive-dynamics": ("pendulum", "thread", "bridge")
 }  # fmt: skip
