@@ -14,7 +14,7 @@ from core.dynamics import GRAVITY, Solution, closed_dynamics, free_forces, respo
 from core.feedback import Feedback, Grab
 from core.hybrid_model import HybridModel
 from core.joint import Joint
-from core.kinematics import kinematics, motions
+from core.kinematics import kinematics, link_poses, motions
 from core.linkage import Linkage
 from core.mechanisms import chain, free_body, random_coordinates, random_tree, rod
 from core.mechanisms_large import molecule
@@ -114,7 +114,8 @@ def hybrid(seed: int) -> float:
     state = State(state.q, np.where(moving, state.v, 0.0))
     activity = Activity(model)
     activity.place(state.q)
-    body = HybridModel.of(model, activity.zones(active), state)
+    poses = link_poses(model, state.q)[0][model.assembly.slot] if seed % 2 else None
+    body = HybridModel.of(model, activity.zones(active), state, poses)
     feedback, inner = Feedback(body, grabs_of(model, rng)), body.enter(state)
     found = feedback.prepare(solution(body.reduced, inner, {}))
     f_u = 10.0 * rng.normal(size=len(found.F_0))
@@ -165,8 +166,8 @@ def test_a_free_body_feeds_back_its_weight_alone():
 
 
 def test_the_pivot_of_a_rod_pushes_along_with_half_of_a_pull_at_its_end():
-    """A uniform rod pulled across at its end turns so fast that its pivot must help: by f/2, as every text on the center
-    of percussion has it."""
+    """A uniform rod pulled across at its end turns so fast that its pivot must help: by f/2, as texts on the center of
+    percussion have it."""
     linkage = Linkage()
     linkage.add(rod("rod", Joint("hinge"), length=2.0, mass=3.0, radius=1e-3))
     model = compile_model(linkage)
@@ -212,6 +213,23 @@ def test_closed_loops_answer_too(seed):
             torque = about @ link.alpha + model.mass[i] * np.cross(c, link.a) - np.cross(r, force)
             total.append(np.concatenate((torque, force)) - wrench)
         assert off(found.force(f_u), np.ravel(total)[feedback.held]) < 1e-7
+
+
+def test_to_feel_changes_nothing():
+    """Quasi-statics move as they would if nobody felt them, and what is felt after a step is of where that led."""
+    model = compile_model(closed_tree(3))
+    alone, felt = QuasiStatics(model), QuasiStatics(model)
+    grabs = [Grab(model.names[4], (0.1, 0.0, 0.0))]
+    feedback = Feedback(felt, grabs)
+    for _ in range(3):
+        alone.step(0.0, 0.01)
+        felt.step(0.0, 0.01)
+        found = feedback.prepare(felt)
+    assert np.abs(alone.q - felt.q).max() < 1e-12
+    fresh = QuasiStatics(model, felt.q)
+    expected = Feedback(fresh, grabs).prepare(fresh)
+    for name in ("F_0", "K", "A_0", "B", "frames"):
+        assert off(getattr(found, name), getattr(expected, name)) < 1e-9
 
 
 def test_grabs_come_move_and_go():
