@@ -61,9 +61,7 @@ class Mouse:
 class DeviceLoop:
     """The loop of the device that moves the hand of that number. `say` gets a line where something is wrong."""
 
-    def __init__(
-        self, device: Device, boxes: Mailboxes, hand: int = 0, say: Callable[[str], None] = print
-    ) -> None:
+    def __init__(self, device: Device, boxes: Mailboxes, hand: int = 0, say: Callable[[str], None] = print) -> None:
         self.device, self.say = device, say
         self.port = Port(device.limits, say)
         self._box, self._pose = boxes[f"pose.{hand}"], message(POSE)

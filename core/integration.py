@@ -226,6 +226,11 @@ def _advance(
         # a limit is met once more where the joint went, not only where it was expected to go
         near = len(rows.limits)
         rows.bound[:near] += np.maximum(-beyond.gap[rows.limits.key], 0.0) / (0.5 * h)
+    if world.grips:
+        # what hands feel is what came out, with all that was met; bases of clusters move too, without joint velocities
+        change = answer[:, 0] + packing.spread(pushes, np.arange(len(pushes)), impulses) / h
+        if hold:
+            change += hold.pulls @ pull / h
     pushes = impulses[rows.contact_rows].reshape(-1, 3)
     met = pushes[:, 0] != 0.0
     if apart:
@@ -246,9 +251,7 @@ def _advance(
         violation = world.limits.violation(after)
         memory = replace(memory, loads=closing.wrenches((pull + coupling @ impulses) / h), rank=hold.norm.rank)
     if world.grips:
-        # what hands feel is what came out, with all that was met
         loops = {"pulls": hold.pulls, "held": np.arange(len(pull)), "norm": hold.norm} if hold else {}
-        change = c.slotted((v - state.v) / h)
         world.grips.last["solved"] = Solution(model, kin, moving, change, links, kept, **loops)
     faster = None
     if len(pushes) and h * np.abs(v - expected).max() * max(world.size, 1.0) > world.room(h):

@@ -22,7 +22,7 @@ from core.model import Model, State, compile_model
 from core.quasi_statics import QuasiStatics
 from core.threads import one_blas_thread
 
-LINKS = (1000, 3000, 10_000, 30_000, 50_000)
+LINKS = (1000, 7000, 50_000)
 MAKERS = {"chain": chain, "millipede": lambda links: millipede(2 * round(links / 26)), "molecule": molecule}
 """A pair of the millipede's legs has 20 links and 6 of the spine."""
 PULLED, REPETITIONS = 16, 40

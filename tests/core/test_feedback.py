@@ -8,11 +8,14 @@ import newton_euler
 import numpy as np
 import pytest
 from test_inverse import closed_tree
+from test_packing import pair_of_chains
 
 from core.activity import Activity
 from core.dynamics import GRAVITY, Solution, closed_dynamics, free_forces, respond, solution
 from core.feedback import Feedback, Grab
+from core.grip import Aim, Grip
 from core.hybrid_model import HybridModel
+from core.integration import step
 from core.joint import Joint
 from core.kinematics import kinematics, link_poses, motions
 from core.linkage import Linkage
@@ -20,8 +23,10 @@ from core.mechanisms import chain, free_body, random_coordinates, random_tree, r
 from core.mechanisms_large import molecule
 from core.model import Model, State, compile_model
 from core.quasi_statics import QuasiStatics
-from core.spatial import shift_force
+from core.shape import Plane
+from core.spatial import pose, shift_force
 from core.structure import cut
+from core.world import World
 
 KINDS = ("hinge", "prismatic", "universal", "spherical", "free", "fixed")
 
@@ -278,6 +283,25 @@ def test_what_a_step_has_put_there_is_taken_out():
     found = feedback.prepare(Solution(model, kin, moving, answer[:, 0], links, kept), f_u, Z)
     for name in ("F_0", "K", "A_0", "B"):
         assert off(getattr(found, name), getattr(plain, name)) < 1e-9
+
+
+def test_a_step_tells_how_large_bodies_answer():
+    """Clusters of large bodies have bases, which joint velocities do not tell of: two chains on the ground, both held,
+    must accelerate at the grabs as their velocities say."""
+    model, h = compile_model(pair_of_chains()), 1 / 240
+    world, grips = World(model, (Plane(),)), [Grip("0.0.20", (0.0, 0.1, 0.0)), Grip("2.0.3", freedoms=6)]
+    for number, grip in enumerate(grips):
+        aim = Aim(stiffness=np.array([300.0, 5.0]), damping=np.array([1.0, 0.1]))
+        aim.pose = pose(np.eye(3), np.array([2.0 * number, 0.5, 0.3]))
+        world = world.gripped(grip, aim)
+    after = step(world, model.rest_state(), h)
+    solved, feedback = world.grips.last["solved"], Feedback(model, [Grab(x.link, x.point) for x in grips])
+    found, slots = feedback.prepare(solved), model.assembly.slot[feedback.links]
+    twist = motions(model, solved.kin, after.v).links[slots]
+    arm = found.frames[:, :3, 3] - solved.kin.origins[slots]
+    twist[:, 3:] += np.cross(twist[:, :3], arm)
+    assert len(after.memory.contacts) > 20
+    assert off(found.A_0, twist.reshape(-1) / h) < 1e-9
 
 
 def test_many_grabs_visit_few_nodes():

@@ -43,7 +43,7 @@ def pair_of_chains() -> Linkage:
         link = None
         for index in range(26):
             piece = rod(f"{side}.{index}", Joint("spherical" if link else "free"), mass=0.1, length=0.1)
-            piece.position = np.array([0.0, 0.1, 0.0]) if link else np.array([side, 0.0, 0.012])
+            piece.position = np.array([0.0, 0.1, 0.0]) if link else np.array([side, 0.0, 0.0102])
             link = linkage.add(piece, link)
     return linkage
 
