@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import math
 import os
 import subprocess
 import sys
@@ -16,11 +17,14 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+
 from .coupling import Coupling, sizes
-from .device import DeviceLoop
+from .device import Device, DeviceLoop
+from .device_simulated import SimulatedDevice
 from .device_udp import UdpDevice
 from .hand import Springs
 from .mailbox import Mailboxes
@@ -31,36 +35,31 @@ RATE = 12_500.0
 SPIN = 1.5e-4
 """What is due sooner than this [s] is not slept for: no system wakes in time."""
 REMEMBERED = 1 << 20
-"""So many turns are measured."""
+"""So many turns are measured,"""
+BIN = 0.05
+"""in bins of so many seconds."""
 
 clock = time.perf_counter
 """The same in all processes of a machine [s]."""
 
 
 class Companion:
-    """A process with the coupling of these `springs`, one for each hand, or with the device of one hand; a context that
-    ends it. With `measured`, `end` returns what turns took, see `report`. Raises OSError where Python does not start.
+    """A process beside this one, with the `coupling` of these springs, one for each hand, turned `rate` times a second,
+    or the `devices` of hands, as keywords of what `plugged` takes, or both; a context that ends it. With `measured`,
+    `end` returns what the coupling's turns took, see `report`. Raises OSError where no Python is found.
     """
 
-    def __init__(self, boxes: Mailboxes, hands: int = 1, *, measured: bool = False, **what: object) -> None:
-        told = {"name": boxes.name, "hands": hands, "measured": measured, **what}
+    def __init__(
+        self, boxes: Mailboxes, hands: int = 1, *, coupling: Sequence[Springs] = (), devices: Sequence[dict] = (),
+        rate: float = RATE, measured: bool = False,
+    ) -> None:  # fmt: skip
+        told = {"name": boxes.name, "hands": hands, "coupling": [asdict(each) for each in coupling], "rate": rate,
+                "devices": list(devices), "measured": measured}  # fmt: skip
         self.process = subprocess.Popen(
             [python(), "-m", f"{Path(__file__).parent.name}.companion", json.dumps(told)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "OPENBLAS_NUM_THREADS": "1"},
         )  # fmt: skip
-
-    @classmethod
-    def coupling(cls, boxes: Mailboxes, springs: Sequence[Springs] = (Springs(),), **how: object) -> Companion:
-        """The coupling loop, at `rate` [1/s]."""
-        return cls(boxes, len(springs), coupling=[asdict(each) for each in springs], **how)
-
-    @classmethod
-    def udp_device(
-        cls, boxes: Mailboxes, port: int, hand: int = 0, hands: int = 1, limits: Limits | None = None, **how: object
-    ) -> Companion:
-        """The loop of a driver that sends to a `port` of this machine."""
-        return cls(boxes, hands, device={"port": port, "hand": hand, "limits": asdict(limits or Limits())}, **how)
 
     def __enter__(self) -> Companion:
         return self
@@ -99,47 +98,75 @@ def python() -> str:
     raise OSError(f"there is no Python in {sys.prefix}, so that grabbing has no process of its own; reinstall Blender")
 
 
-def run(turn: Callable[[float], None], rate: float, ended: threading.Event, durations: array | None = None) -> float:
-    """Turns at the `rate` [1/s] until it has `ended`; returns for how long [s]. Late turns are not made up for."""
-    period, count = 1.0 / rate, 0
-    start = due = clock()
-    room = 0 if durations is None else len(durations)
-    nanoseconds = time.perf_counter_ns
-    is_set = ended.is_set
+def plugged(kind: str, hand: int = 0, limits: dict | None = None, **how) -> tuple[int, Device]:
+    """The device of a hand: of the kind "udp", as `UdpDevice`, or "swing", a simulated hand that goes to and fro along
+    a `way` (3,) [m], `frequency` times a second. A vendor's driver that is a library becomes a kind of its own here."""
+    limits = Limits(**(limits or {}))
+    if kind == "udp":
+        return hand, UdpDevice(limits=limits, **how)
+    if kind == "swing":
+        way, rate = how["way"], 2.0 * math.pi * how["frequency"]
+        return hand, SimulatedDevice(lambda t: [x * math.sin(rate * t) for x in way], limits=limits)
+    raise ValueError(f"there is no device of kind {kind!r}; plug in udp or swing")
+
+
+@dataclass
+class Loop:
+    """A `turn` that is to be taken `rate` times in a second, the next when it is `due`; turns that are late are not
+    made up for. `durations` [ns] and `times` [s] of turns, where there is room for them."""
+
+    turn: Callable[[float], None]
+    rate: float
+    due: float = 0.0
+    durations: array | None = None
+    times: array | None = None
+    count: int = 0
+
+    def measured(self) -> Loop:
+        self.durations, self.times = (array(kind, bytes(8 * REMEMBERED)) for kind in "qd")
+        return self
+
+
+def run(loops: Sequence[Loop], ended: threading.Event) -> None:
+    """Turns loops until they have ended; between turns it waits without sleeping, unless there is time for that."""
+    nanoseconds, is_set = time.perf_counter_ns, ended.is_set
     # nothing may come in between
     gc.collect()
     gc.freeze()
     gc.disable()
-    try:
-        while not is_set():
-            now = clock()
-            if now < due:
-                if due - now > SPIN:
-                    time.sleep(due - now - SPIN)
+    while not is_set():
+        now = clock()
+        for loop in loops:
+            if now < loop.due:
                 continue
             begin = nanoseconds()
-            turn(now)
+            loop.turn(now)
             spent = nanoseconds() - begin
-            if count < room:
-                durations[count] = spent
-            count += 1
-            due += period
-            if due < now:
-                due = now
-    finally:
-        gc.enable()
-    if durations is not None:
-        del durations[min(count, room) :]
-    return clock() - start
+            if loop.durations is not None and loop.count < REMEMBERED:
+                loop.durations[loop.count], loop.times[loop.count] = spent, now
+            loop.count += 1
+            loop.due = max(loop.due + 1.0 / loop.rate, now)
+            now = clock()
+        rest = min(loop.due for loop in loops) - clock()
+        if rest > SPIN:
+            time.sleep(rest - SPIN)
+    gc.enable()
 
 
-def report(durations: Sequence[int], seconds: float) -> dict:
-    """Median, 99th percentile and largest of turns [µs], and how many there were in a second."""
-    if not len(durations):
+def report(loop: Loop) -> dict:
+    """Of a loop that was measured the median `us`, 99th percentile `us_p99` and largest `us_worst` of its turns [µs],
+    and `rate_hz`; of the `bins` of BIN seconds from `start` [s] on each one's median, 99th percentile and number."""
+    spent, times = np.array(loop.durations[: loop.count]) * 1e-3, np.array(loop.times[: loop.count])
+    if len(spent) < 2:
         return {}
-    ordered = sorted(durations)
-    pick = lambda share: ordered[min(int(share * len(ordered)), len(ordered) - 1)] * 1e-3  # noqa: E731
-    return {"us": pick(0.5), "us_p99": pick(0.99), "us_worst": pick(1.0), "rate_hz": len(ordered) / seconds}
+    bins = np.floor((times - times[0]) / BIN).astype(int)
+    parts = np.split(spent, np.flatnonzero(np.diff(bins)) + 1)
+    whole = [[float(np.median(part)), float(np.percentile(part, 99)), len(part)] for part in parts[:-1]]
+    middle, most = np.percentile(spent, (50, 99))
+    return {
+        "us": float(middle), "us_p99": float(most), "us_worst": float(spent.max()),
+        "rate_hz": (len(times) - 1) / (times[-1] - times[0]), "start": float(times[0]), "bins": whole,
+    }  # fmt: skip
 
 
 def _until_orphaned(ended: threading.Event) -> None:
@@ -157,26 +184,25 @@ def main(told: dict) -> None:
         boxes = Mailboxes(sizes(told["hands"]), told["name"])
     except FileNotFoundError:
         return
-    device = None
-    if "coupling" in told:
-        turn = Coupling(boxes, [Springs(**each) for each in told["coupling"]], say).turn
-        rate = told.get("rate", RATE)
-    else:
-        given = told["device"]
-        device = DeviceLoop(UdpDevice(given["port"], limits=Limits(**given["limits"])), boxes, given["hand"], say)
-        turn, rate = device.turn, told.get("rate", device.device.rate)
-    durations = array("q", bytes(8 * REMEMBERED)) if told["measured"] else None
+    loops, devices = [], []
+    if told["coupling"]:
+        loops.append(Loop(Coupling(boxes, [Springs(**each) for each in told["coupling"]], say).turn, told["rate"]))
+    for given in told["devices"]:
+        hand, device = plugged(**given)
+        devices.append(DeviceLoop(device, boxes, hand, say))
+        loops.append(Loop(devices[-1].turn, device.rate))
+    first = loops[0].measured() if told["measured"] else None
     threading.Thread(target=_until_orphaned, args=(ended,), daemon=True).start()
     try:
-        seconds = run(turn, rate, ended, durations)
+        run(loops, ended)
     finally:
-        if device:
-            device.close()
-        del turn, device
+        for each in devices:
+            each.close()
+        # whoever made it has died or does not need it any more
         boxes.unlink()
         boxes.close()
-    if durations is not None:
-        print(json.dumps(report(durations, seconds)))
+    if first:
+        print(json.dumps(report(first)))
 
 
 if __name__ == "__main__":

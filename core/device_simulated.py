@@ -56,6 +56,8 @@ class SimulatedDevice:
     def _moves(self, now: float) -> None:
         """The hand as the force that acts has moved it until now."""
         before, self._time = self._time, now
+        if before is None:
+            self.place = [float(x) for x in self.path(now)]
         if before is None or now <= before:
             return
         steps = max(1, int(np.ceil((now - before) / STRIDE - 1e-9))) if self.mass else 1

@@ -136,13 +136,21 @@ class Mailboxes:
         _unlink(self._memory)
 
 
+class _Segment(SharedMemory):
+    """Shared memory of which a view may still be held when it is closed: the mapping goes with that."""
+
+    def close(self) -> None:
+        with contextlib.suppress(BufferError):
+            super().close()
+
+
 def _segment(name: str, size: int = 0) -> SharedMemory:
     """Opens a segment, or makes one of so many bytes, which no resource tracker knows: it would remove what others
     still use, and complain."""
     how = {"name": name, "create": size > 0, "size": size}
     if sys.version_info >= (3, 13):
-        return SharedMemory(**how, track=False)
-    memory = SharedMemory(**how)
+        return _Segment(**how, track=False)
+    memory = _Segment(**how)
     if os.name == "posix":
         resource_tracker.unregister(memory._name, "shared_memory")
     return memory
@@ -162,9 +170,7 @@ def _unlink(memory: SharedMemory) -> None:
 def _closed(memory: SharedMemory, owner: bool) -> None:
     if owner:
         _unlink(memory)
-    # a view may still be held: then the mapping goes with it
-    with contextlib.suppress(BufferError):
-        memory.close()
+    memory.close()
 
 
 def _sweep() -> None:

@@ -23,6 +23,8 @@ LOAN = 1e-3
 joule."""
 STIR, RECENT = 0.01, 0.01
 """The motion [m/s] of hands that are no faster is none; it is the mean of so many seconds."""
+RETURN = 0.5
+"""A device's whole force takes so long [s] to come back where energy allows it again."""
 GAP = 0.02
 """A device that has not told its pose for so long [s] gets no new force, and the last one is taken away."""
 
@@ -63,6 +65,7 @@ class Port:
         self._seen = self._last = -math.inf
         self._velocity = (0.0,) * 6
         self._fresh = self._ill = False
+        self._most = 0.0
 
     @property
     def energy(self) -> float:
@@ -97,7 +100,8 @@ class Port:
         if now - self._seen > GAP:
             wanted = (0.0,) * 6
         energy = self.energy + (LOAN if self._resists(wanted) else 0.0)
-        most = min(limits.force, _cap(energy, limits, period))
+        # what had to be taken away comes back slowly, or hands would be shaken by it
+        most = self._most = min(self._most + limits.force * period / RETURN, limits.force, _cap(energy, limits, period))
         size = _size(wanted, radius)
         if size > most:
             wanted = [most / size * part for part in wanted]
