@@ -18,8 +18,9 @@ from .contact import Contacts
 from .dynamics import Solution, respond
 from .kinematics import Kinematics, Motions, bias, kinematics, motions
 from .limits import LimitRows
-from .loops import Hold, loop_rows
+from .loops import Hold, LeastNorm, loop_rows
 from .model import State
+from .packing import Packing
 from .response import resolve
 from .world import World
 
@@ -231,6 +232,8 @@ def _advance(
         change = answer[:, 0] + packing.spread(pushes, np.arange(len(pushes)), impulses) / h
         if hold:
             change += hold.pulls @ pull / h
+        held = _holding(hold, packing, pushes, delassus, np.flatnonzero(impulses))
+        world.grips.last["solved"] = Solution(model, kin, moving, change, links, kept, **held)
     pushes = impulses[rows.contact_rows].reshape(-1, 3)
     met = pushes[:, 0] != 0.0
     if apart:
@@ -250,13 +253,26 @@ def _advance(
         after, closed = hold.closed(model, after, world.given(state.time + h))
         violation = world.limits.violation(after)
         memory = replace(memory, loads=closing.wrenches((pull + coupling @ impulses) / h), rank=hold.norm.rank)
-    if world.grips:
-        loops = {"pulls": hold.pulls, "held": np.arange(len(pull)), "norm": hold.norm} if hold else {}
-        world.grips.last["solved"] = Solution(model, kin, moving, change, links, kept, **loops)
     faster = None
     if len(pushes) and h * np.abs(v - expected).max() * max(world.size, 1.0) > world.room(h):
         faster = _knocked(world, kin, moving, motions(model, kin, v, twist_after), knocked, h)
     return State(after, v, state.time + h, memory), violation, closed, faster
+
+
+def _holding(hold: Hold | None, packing: Packing, pushes: np.ndarray, delassus: np.ndarray, met: np.ndarray) -> dict:
+    """What of a `Solution` tells how loops answer further forces, and the rows `met` (m,), limits and contacts that
+    press: for a moment these hold like loops do."""
+    inverse, columns = np.zeros((0, 0)), np.zeros((len(pushes), 0))
+    if hold:
+        inverse, columns = hold.norm.inverse, hold.pulls
+    r, m = len(inverse), len(met)
+    if r + m == 0:
+        return {}
+    among = LeastNorm.of(delassus[np.ix_(met, met)])
+    both = np.zeros((r + m, r + m))
+    both[:r, :r], both[r:, r:] = inverse, among.inverse
+    columns = np.concatenate((columns, packing.apart(pushes, met)), axis=1)
+    return {"pulls": columns, "held": np.arange(r + m), "norm": LeastNorm(both, among.rank)}
 
 
 def _knocked(

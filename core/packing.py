@@ -69,3 +69,8 @@ class Packing:
         table = np.zeros((self.island.max() + 2, self.width))
         table[self.island, self.column] = impulses
         return (moves * table[self.slots[which]]).sum(axis=1)
+
+    def apart(self, pushes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The columns (slots, k) of some `rows` (k,) alone, of the `pushes` (slots, width) of all."""
+        result = pushes[:, self.column[rows]]
+        return result * (self.slots[:, None] == self.island[rows]) if self.packed else result

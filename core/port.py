@@ -23,7 +23,7 @@ LOAN = 1e-3
 joule."""
 STIR, RECENT = 0.01, 0.01
 """The motion [m/s] of hands that are no faster is none; it is the mean of so many seconds."""
-RETURN = 0.5
+RETURN = 0.1
 """A device's whole force takes so long [s] to come back where energy allows it again."""
 GAP = 0.02
 """A device that has not told its pose for so long [s] gets no new force, and the last one is taken away."""

@@ -49,6 +49,8 @@ SWAY, STILL = 2.5, 1.5
 """The hand moves for so many seconds, and holds still for so many."""
 SETTLING = 4.0
 """The character hangs still before it is held."""
+TREMBLE = 0.02
+"""What trembles no faster [m/s] does not; the noise of a device makes as much."""
 LATE = 0.05
 DROPOUTS = 1.7
 """One of LATE seconds in every so many."""
@@ -202,7 +204,7 @@ class Session:
 def held(rate: int, seconds: float, *, fixed: bool = True, fault: str = "", share: float = 1.0) -> dict:
     """A hand of 300 g that holds the character's at so many steps a second, as stiffly as is stated, or a `share` of
     it; with the `fault` "delay" or "dropouts", of LATE seconds."""
-    simulation = Simulation(character(fixed), frame_time=1.0 / rate, substeps=1)
+    simulation = Simulation(character(fixed), frame_time=1.0 / rate)
     dropouts = [(t, t + LATE) for t in np.arange(1.0, seconds, DROPOUTS)] if fault == "dropouts" else []
     limits = Limits(force=30.0, slew=20_000.0)
     device = SimulatedDevice(swayed, mass=0.3, noise=2e-5, dropouts=dropouts, limits=limits)
@@ -217,13 +219,13 @@ def held(rate: int, seconds: float, *, fixed: bool = True, fault: str = "", shar
     moved = np.linalg.norm(np.diff(device_path, axis=0), axis=1) / TICK
     # how fast the hand trembles at the end of each time in which it is to be still
     whole, calm = round((SWAY + STILL) / TICK), round(0.4 / TICK)
-    ends = [moved[end - calm - after : end - after].max() for end in range(whole, after + len(moved), whole)]
-    ends = [float(end) for end in ends[math.ceil(SETTLING / (SWAY + STILL)) :]]
+    ends = [moved[end - calm - after : end - after] for end in range(whole, after + len(moved), whole)]
+    ends = [float(np.sqrt((end * end).mean())) for end in ends[math.ceil(SETTLING / (SWAY + STILL)) :]]
     half = max(1, len(ends) // 2)
     result = {
         "stiffness": own.stiffness[0], "stable": stable_stiffness(own._masses[0], 1.0 / rate, own._delay),
         "put_in_j": device.put_in, "given_back_j": device.given_back,
-        "returned": device.given_back / device.put_in, "growth": max(ends[half:]) / max(ends[:half]),
+        "returned": device.given_back / device.put_in, "growth": max(ends[half:]) / max(*ends[:half], TREMBLE),
         "tremble_mm_s": 1e3 * max(ends), "away_mm": 1e3 * float(np.abs(hand - link).max()),
         "lines": sorted({line for _, line in session.lines}),
     }  # fmt: skip
