@@ -17,7 +17,7 @@ import numpy as np
 from .hand import PATIENCE, Hand, Springs
 from .mailbox import Mailboxes
 
-TELLING = 1e-3
+TELLING = 2e-3
 """The simulation is told of hands so often [s]."""
 HELD, HELD_EACH, POSE, HANDS, HANDS_EACH = 3, 17, 9, 1, 25
 """Numbers in the messages, before those of each hand and of it, see `sizes`."""
@@ -64,7 +64,7 @@ class Coupling:
         passed, self._now = now - self._now, now
         if self._held.fresh():
             self._learn(now)
-        simulated, news, forces = now - self._heard < self._patience, now - self._since > TELLING, self._forces
+        simulated, news, forces = now - self._heard < self._patience, False, self._forces
         for hand, pose, share in self._each:
             if pose.fresh():
                 news = True
@@ -75,27 +75,29 @@ class Coupling:
         product(pulls, answer)
         forces[0] = now
         self._outlet.write(forces)
-        if news:
+        # what takes longer is not done in one turn
+        if not news and now - self._since > TELLING:
             self._tell(now)
 
     def _learn(self, now: float) -> None:
-        held, k = self._held.message.tolist(), len(self.hands)
-        self._heard, valid, period = held[:HELD]
+        held, k = self._held.message, len(self.hands)
+        self._heard, valid, period = held[:HELD].tolist()
         self._patience = max(PATIENCE, 2.0 * period)
-        maps = HELD + HELD_EACH * k
-        self._map[:, -1] = held[maps : maps + 6 * k]
-        self._map[:, :-1] = np.reshape(held[maps + 6 * k :], (6 * k, 6 * k))
+        maps = np.frombuffer(held)[HELD + HELD_EACH * k :]
+        self._map[:, -1] = maps[: 6 * k]
+        self._map[:, :-1] = maps[6 * k :].reshape(6 * k, 6 * k)
         for i, hand in enumerate(self.hands):
             start = HELD + HELD_EACH * i
-            hand.learn(held[start : start + HELD_EACH], now, valid, period)
+            hand.learn(held[start : start + HELD_EACH].tolist(), now, valid, period)
 
     def _tell(self, now: float) -> None:
         told = self._told
         self._since = told[0] = now
         for i, hand in enumerate(self.hands):
             share, start = hand.share, HANDS + HANDS_EACH * i
-            springs = [share * value for value in (*hand.stiffness, *hand.damping)]
+            (k, c), (d, e) = hand.stiffness, hand.damping
             grip = 0.0 if hand.lost and share == 0.0 else hand.grip
-            each = (grip, hand.stamp, *hand.place, *hand.quaternion, *hand.velocity, *hand.spin, *springs, *hand.pulls)
+            each = [grip, hand.stamp, *hand.place, *hand.quaternion, *hand.velocity, *hand.spin,
+                    share * k, share * c, share * d, share * e, *hand.pulls]  # fmt: skip
             told[start : start + HANDS_EACH] = memoryview(array("d", each))
         self._box.write(told)

@@ -128,7 +128,10 @@ class Hand:
             self.velocity, self.spin = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
         else:
             share, (before, turn) = 1.0 / (passed + SMOOTHING), self._device
-            self.velocity = [v + share * (x - y - passed * v) for v, x, y in zip(self.velocity, place, before)]
+            (u, v, w), (x, y, z), (a, b, c) = self.velocity, place, before
+            self.velocity = [
+                u + share * (x - a - passed * u), v + share * (y - b - passed * v), w + share * (z - c - passed * w)
+            ]  # fmt: skip
             if self.turns:
                 turned = rotation_between(turn, quaternion)
                 self.spin = [w + share * (a - passed * w) for w, a in zip(self.spin, turned)]
@@ -139,7 +142,8 @@ class Hand:
         if self._gripped is None:
             self._grasp()
         at, turn, start, first = self._gripped
-        self.place = [x + y - z for x, y, z in zip(at, place, start)]
+        (x, y, z), (u, v, w), (a, b, c) = place, at, start
+        self.place = [x + u - a, y + v - b, z + w - c]
         if self.turns:
             self.quaternion = multiplied(multiplied(quaternion, conjugated(first)), turn)
             self._turned = rotation_between(self._turn, self.quaternion)

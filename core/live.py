@@ -7,6 +7,7 @@ held links are, and the affine map of what they answer with (feedback.py).
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -20,6 +21,8 @@ from .simulation import Simulation
 from .spatial import matrix_quaternion, quaternion_matrix
 
 ENDLESS = 1 << 40
+SLOWEST = 1.0
+"""Frames that take longer [s] are taken for stalled."""
 
 
 class Live:
@@ -35,6 +38,7 @@ class Live:
         self._box, self._told, self._reader = boxes["held"], message(sizes(hands)["held"]), boxes.reader("hands")
         self._feedback: Feedback | None = None
         self._grips, self._events, self._stalled, self._now = 0, len(simulation.events), False, -math.inf
+        self._before, self._period = math.inf, simulation.frame_time
         self._frames = simulation.run(ENDLESS)
         next(self._frames)
 
@@ -51,10 +55,12 @@ class Live:
             self.simulation.release(self._held[hand][0])
             self._held[hand] = self._feedback = None
 
-    def turn(self, now: float) -> None:
-        """A frame from the time `now` [s] on; what comes of it is told at once."""
-        self.advance(now)
-        self.tell(now, now + self.simulation.frame_time)
+    def turn(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        """A frame from now on, by a clock that all loops have; what comes of it is told at once."""
+        start = clock()
+        self.advance(start)
+        now = clock()
+        self.tell(now, max(start + self.simulation.frame_time, now))
 
     def advance(self, now: float) -> None:
         """Simulates a frame."""
@@ -70,8 +76,10 @@ class Live:
 
     def tell(self, now: float, valid: float) -> None:
         """Tells what the last frame has led to, at the time `now`; so it is at the time `valid`."""
-        told, k, simulation = self._told, self.hands, self.simulation
-        told[0], told[1], told[2] = now, valid, simulation.frame_time
+        told, k, frame = self._told, self.hands, self.simulation.frame_time
+        # where computing takes longer than the frame, the simulation's time goes more slowly than the hands'
+        self._period, self._before = min(max(frame, now - self._before), SLOWEST), now
+        told[0], told[1], told[2] = now, valid, self._period
         maps = np.asarray(told)[HELD + HELD_EACH * k :]
         maps[:] = 0.0
         where = [i for i, held in enumerate(self._held) if held]
@@ -117,7 +125,8 @@ class Live:
         masses = [1.0 / max(float(np.linalg.eigvalsh(part)[-1]), 1e-9) for part in (B[f - 3 :, f - 3 :], B[:3, :3])]
         velocity = twist[3:] + np.cross(twist[:3], arm)
         quaternion = matrix_quaternion(pose[:3, :3])
-        return np.concatenate(([number, f], masses, pose[:3, 3] + arm, quaternion, velocity, twist[:3]))
+        slow = self.simulation.frame_time / self._period
+        return np.concatenate(([number, f], masses, pose[:3, 3] + arm, quaternion, slow * velocity, slow * twist[:3]))
 
     def _listen(self, now: float) -> None:
         """Sets the aims to where the coupling says that the hands are."""

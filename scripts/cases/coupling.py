@@ -38,6 +38,8 @@ from .chain import peak_mb
 PLOTS = Path(__file__).resolve().parents[2] / "docs"
 SIZES = (40, 857, 13_000, 50_000)
 EXACT, ACTIVE = 2000, 48
+DAMPING = 0.5
+"""Of the bonds [N m s/rad]."""
 FRAME = 1 / 30
 """Seconds of a step of the molecules."""
 STEPS = 3
@@ -57,7 +59,10 @@ DROPOUTS = 1.7
 
 
 def speed(links: int, seconds: float) -> dict:
-    model = compile_model(molecule(links - 1))
+    linkage = molecule(links - 1)
+    for link in linkage.links():
+        link.joint.damping = DAMPING if link.joint.kind == "hinge" else 0.0
+    model = compile_model(linkage)
     adaptive = Adaptive(joints=ACTIVE) if links > EXACT else None
     simulation = Simulation(
         model, gravity=np.zeros(3), frame_time=FRAME, substeps=1, adaptive=adaptive
@@ -66,13 +71,13 @@ def speed(links: int, seconds: float) -> dict:
     steps = []
     with Mailboxes(sizes()) as boxes, one_blas_thread():
         live = Live(simulation, boxes)
-        live.turn(clock())
+        live.turn()
         with Companion(boxes, coupling=[Springs()], devices=[swing], measured=True) as companion:
             start = clock()
             held = False
             while clock() - start < seconds or len(steps) < STEPS:
                 begin = clock()
-                live.turn(begin)
+                live.turn()
                 spent = clock() - begin
                 steps.append((begin, 1e3 * spent))
                 time.sleep(max(0.0, FRAME - spent))
