@@ -17,7 +17,7 @@ import numpy as np
 from .hand import PATIENCE, Hand, Springs
 from .mailbox import Mailboxes
 
-TELLING = 2e-3
+TELLING = 1.5e-3
 """The simulation is told of hands so often [s]."""
 HELD, HELD_EACH, POSE, HANDS, HANDS_EACH = 3, 17, 9, 1, 25
 """Numbers in the messages, before those of each hand and of it, see `sizes`."""
@@ -75,8 +75,8 @@ class Coupling:
         product(pulls, answer)
         forces[0] = now
         self._outlet.write(forces)
-        # what takes longer is not done in one turn
-        if not news and now - self._since > TELLING:
+        # not both in one turn, where there are turns without news
+        if now - self._since > (2.0 * TELLING if news else TELLING):
             self._tell(now)
 
     def _learn(self, now: float) -> None:

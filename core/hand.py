@@ -137,7 +137,8 @@ class Hand:
                 self.spin = [w + share * (a - passed * w) for w, a in zip(self.spin, turned)]
         self._losses, self._device, self.stamp = losses, (place, quaternion), stamp
         self._delay = max(now - stamp, 0.999 * self._delay)
-        if not self.grip:
+        # what is lost stays where it was, while its force fades
+        if not self.grip or self.lost:
             return
         if self._gripped is None:
             self._grasp()

@@ -38,7 +38,8 @@ class Live:
         self._box, self._told, self._reader = boxes["held"], message(sizes(hands)["held"]), boxes.reader("hands")
         self._feedback: Feedback | None = None
         self._grips, self._events, self._stalled, self._now = 0, len(simulation.events), False, -math.inf
-        self._before, self._period = math.inf, simulation.frame_time
+        self._taken: set[int] = set()
+        self._before, self._period, self._share = math.inf, simulation.frame_time, 1.0
         self._frames = simulation.run(ENDLESS)
         next(self._frames)
 
@@ -54,6 +55,11 @@ class Live:
         if self._held[hand] is not None:
             self.simulation.release(self._held[hand][0])
             self._held[hand] = self._feedback = None
+
+    @property
+    def grips(self) -> list[Grip | None]:
+        """What each hand holds now; a hand may have lost it."""
+        return [held and held[0] for held in self._held]
 
     def turn(self, clock: Callable[[], float] = time.perf_counter) -> None:
         """A frame from now on, by a clock that all loops have; what comes of it is told at once."""
@@ -133,26 +139,23 @@ class Live:
         passed, self._now = now - self._now, now
         self._reader.fresh()
         told = np.asarray(self._reader.message)
-        alive = now - told[0] < PATIENCE and self._reader.number > 0
+        alive = self._reader.number > 0 and bool(now - told[0] < PATIENCE)
         if self._reader.number and alive is self._stalled:
             self._stalled = not alive
             if self._stalled:
                 self.say("the coupling has stalled; what was held is not pulled until it goes on")
+        self._share = min(1.0, self._share + passed / FADE) if alive else max(0.0, self._share - passed / FADE)
         for i, held in enumerate(self._held):
             if held is None:
                 continue
             _, aim, number = held
             each = told[HANDS + HANDS_EACH * i : HANDS + HANDS_EACH * (i + 1)]
-            if not alive:
-                aim.stiffness = aim.stiffness * max(0.0, 1.0 - passed / FADE)
-                aim.damping = aim.damping * max(0.0, 1.0 - passed / FADE)
-                aim.velocity, aim.spin = np.zeros(3), np.zeros(3)
-            elif each[0] == number:
+            if each[0] == number:
+                self._taken.add(number)
                 aim.pose = np.eye(4)
                 aim.pose[:3, :3], aim.pose[:3, 3] = quaternion_matrix(each[5:9]), each[2:5]
-                aim.velocity, aim.spin = each[9:12].copy(), each[12:15].copy()
-                aim.stiffness, aim.damping = each[15:17].copy(), each[17:19].copy()
+                aim.velocity, aim.spin = alive * each[9:12], alive * each[12:15]
+                aim.stiffness, aim.damping = self._share * each[15:17], self._share * each[17:19]
                 aim.time = self.simulation.state.time - (now - each[1])
-            elif aim.stiffness.any():
-                # the coupling had it and has let it go
+            elif number in self._taken:
                 self.release(i)

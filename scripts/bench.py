@@ -8,6 +8,7 @@ python3 scripts/bench.py keep --json
 python3 scripts/bench.py n-four-bar --n 40 --json
 python3 scripts/bench.py ragdoll-pile --peers --json
 python3 scripts/bench.py quasi-statics --model molecule --forces 1 --eps 2^-19 --json
+python3 scripts/bench.py coupling --links 857 --json
 python3 scripts/bench.py prepare --json
 """
 
@@ -26,6 +27,8 @@ from environment import ROOT, PreparationError
 
 LIMIT, CHAIN_LIMIT, PEER_LIMIT, PLOT_LIMIT = 280, 140, 35, 900
 """Seconds for a whole case; for our chain and for each peer's: a case ends within five minutes. Plots take longer."""
+STABILITY = 60
+"""Virtual seconds for which a hand holds a character."""
 
 
 class MeasurementError(RuntimeError):
@@ -131,6 +134,15 @@ def keep(options: argparse.Namespace) -> dict:
     return measure_ours("scripts.cases.keep")
 
 
+def coupling(options: argparse.Namespace) -> dict:
+    module = "scripts.cases.coupling"
+    if options.case == "coupling-stability":
+        return measure_ours(module, "stability", str(STABILITY), limit=PLOT_LIMIT)
+    if options.plot:
+        return measure_ours(module, "plot", limit=PLOT_LIMIT, using=("matplotlib>=3.8",))
+    return measure_ours(module, "speed", str(options.links), "10")
+
+
 def exponent(text: str) -> float:
     """k of a threshold 2^-k."""
     if not text.startswith("2^-"):
@@ -150,6 +162,7 @@ CASES = {"humanoid": humanoid, "chain": chain, "blender": blender, "four-bar": f
 CASES |= dict.fromkeys(CONTACTS, contacts) | {"ragdoll-pile": ragdoll_pile, "quasi-statics": quasi_statics}
 CASES |= dict.fromkeys(("adaptive-dynamics", "adaptive-size", "adaptive-curve", "crowd"), adaptive)
 CASES |= {"tentacle": tentacle, "keep": keep, "prepare": prepare}
+CASES |= {"coupling": coupling, "coupling-stability": coupling}
 MODELS = {
     "quasi-statics": ("molecule", "millipede", "bicycle"), "adaptive-dynamics": ("pendulum", "thread", "bridge")
 }  # fmt: skip
@@ -158,7 +171,7 @@ MODELS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("case", choices=CASES)
-    parser.add_argument("--links", type=int, default=1000, help="length of the chain (default 1000)")
+    parser.add_argument("--links", type=int, default=1000, help="of the chain, or the molecule held (default 1000)")
     parser.add_argument("--n", type=int, default=2, help="number of four-bars (default 2)")
     parser.add_argument("--peers", action="store_true", help="measure MuJoCo, Drake, Pinocchio and PyBullet too")
     parser.add_argument("--model", choices=sum(MODELS.values(), ()), help="of quasi-statics or adaptive dynamics")
@@ -166,7 +179,9 @@ def main() -> int:
     parser.add_argument("--forces", type=int, default=1, help="links that are pulled (default 1)")
     parser.add_argument("--eps", type=exponent, metavar="2^-K", help="error threshold; default: a table over several")
     parser.add_argument("--steps", type=int, default=0, help="steps of quasi-statics; default: as many as 4 min allow")
-    parser.add_argument("--plot", action="store_true", help="draw the figures of quasi-statics or adaptive-curve")
+    parser.add_argument(
+        "--plot", action="store_true", help="draw the figures of quasi-statics, adaptive-curve or coupling"
+    )
     parser.add_argument("--json", action="store_true", help="no table, only the JSON object at the end")
     options = parser.parse_args()
     if options.links < 1:
@@ -182,6 +197,7 @@ def main() -> int:
     if not 0.05 <= options.scale <= 100:
         parser.error(f"--scale is {options.scale}; give a number from 0.05 to 100")
     params = {"links": options.links, "peers": options.peers} if options.case == "chain" else {}
+    params |= {"links": options.links} if options.case == "coupling" else {}
     params |= {"n": options.n} if options.case == "n-four-bar" else {}
     if options.case == "quasi-statics":
         eps = None if options.eps is None else f"2^-{options.eps:g}"

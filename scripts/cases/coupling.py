@@ -151,8 +151,8 @@ class Session:
     """Three loops turned by hand in virtual time: a simulated `device` that holds a link of a `simulation`.
 
     `cost`: the share of a frame that its computing takes; `delay` [s] of the device's poses and forces on the way. What
-    they say is in `lines`, with the time; `device`, `hand` and `link` (n, 3) in `path` are where the device really was in
-    every tick, and where coupling took hand and link to be.
+    they say is in `lines`, with the time; `path` has (n, 3) where the `device` really was in every tick, and where the
+    coupling took `hand` and `link` to be. Loops that are not `running` stand still.
     """
 
     simulation: Simulation
@@ -178,7 +178,7 @@ class Session:
         self.running = {"simulation", "coupling", "device"}
 
     def run(self, seconds: float) -> Session:
-        """So many seconds later; loops that are not `running` stand still."""
+        """So many seconds later."""
         frame = self.simulation.frame_time
         for _ in range(round(seconds / TICK)):
             now = self.now
