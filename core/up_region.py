@@ -5,6 +5,9 @@ wrenches on the link change bias accelerations there alone (section IV-B). Inste
 coupling region for the handle forces (section IV-C), what the links answer with is summed on the way up: with b the
 bias accelerations that unit wrenches cause at a joint, handles that are held take Σ bᵀ W b out of what free links would
 answer, by virtual work. So the links' mutual responses are symmetric, and joint owners need no visit of their own.
+
+A pendant takes bᵀ W b out where its host is held, and less where that yields: where this is below rounding, nothing
+further up can be felt, and the passes end.
 """
 
 from __future__ import annotations
@@ -18,6 +21,30 @@ from .assembly import Assembly, Leaves, Runs
 from .dynamics import Kept
 from .kinematics import Kinematics
 
+NOTHING = 1e-17
+"""A share of what a link answers that is below rounding."""
+
+Index = np.ndarray | slice
+
+
+@dataclass(frozen=True)
+class _Climb:
+    """What the passes work on, for m wrenches: the `load` (any, 6, m) on links, about their clusters' origins, the bias
+    accelerations `b` (nodes, 12, m), and the `result` (m, m)."""
+
+    kin: Kinematics
+    kept: Kept
+    load: np.ndarray
+    b: np.ndarray
+    result: np.ndarray
+
+    def add(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Adds Σ leftᵀ right over all rows (r, any, m), and returns it."""
+        m = len(self.result)
+        added = left.reshape(-1, m).T @ right.reshape(-1, m)
+        np.add(self.result, added, out=self.result)
+        return added
+
 
 @dataclass(frozen=True)
 class _Leaf:
@@ -26,25 +53,55 @@ class _Leaf:
     are whole trees."""
 
     key: tuple[str, int]
+    count: int
+    rows: Index
     freedoms: np.ndarray
-    rows: np.ndarray
     at: np.ndarray
     moves: np.ndarray
-    load: np.ndarray
+    load: Index
     made: slice | None
+
+    def climb(self, over: _Climb) -> bool:
+        push = self.moves * (over.kin.columns[self.freedoms] @ over.load[self.load])
+        if len(self.at) > self.count:
+            parts, push = push, np.zeros((self.count, *push.shape[1:]))
+            np.add.at(push, self.at, parts)
+        h, *handles = over.kept[self.key]
+        over.add(push, np.linalg.solve(h[self.rows], push))
+        if self.made is not None:
+            np.matmul(handles[0][self.rows].swapaxes(-1, -2), push, out=over.b[self.made])
+        return True
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Runs `rows` (r,) of a batch with `joints` (r, k): children at `place` (w,) of row `at` (w,) are nodes `child`."""
+    """Runs `rows` (r,) of a batch with `joints` (r, k). Of the places of their joints, and of their handles before and
+    after these, (r, k + 2) in turn, those `before` (w,) and `after` (w,) nodes `child` (w,)."""
 
     key: tuple[str, int]
+    rows: Index
     joints: np.ndarray
-    rows: np.ndarray
-    at: np.ndarray
-    place: np.ndarray
-    child: np.ndarray
+    before: Index
+    after: Index
+    child: Index
     made: slice
+
+    def climb(self, over: _Climb) -> bool:
+        matrix, axes, scale, force = over.kept[self.key]
+        (r, k), m = self.joints.shape, len(over.result)
+        ends, made = over.b[self.child], over.b[self.made]
+        every = np.zeros((r * (k + 2), 6, m))
+        every[self.before] -= ends[:, :6]
+        every[self.after] += ends[:, 6:]
+        every = every.reshape(r, k + 2, 6, m)
+        beta = every[:, 1:-1]
+        along = (axes[self.joints] @ beta).reshape(r, 6 * k, m)
+        along *= scale[self.joints].reshape(r, 6 * k, 1)
+        over.add(-along, np.linalg.solve(matrix[self.rows], along))
+        np.matmul(force[self.rows].swapaxes(-1, -2), -beta.reshape(r, 6 * k, m), out=made)
+        made[:, :6] -= every[:, 0]
+        made[:, 6:] += every[:, -1]
+        return True
 
 
 @dataclass(frozen=True)
@@ -52,71 +109,89 @@ class _Rake:
     """Pendants `rows` (r,) of a level with nodes `child` (r,), which become the loads `made` on their hosts."""
 
     key: tuple[str, int]
-    rows: np.ndarray
-    child: np.ndarray
+    rows: Index
+    child: Index
     made: slice
+
+    def climb(self, over: _Climb) -> bool:
+        W, shift = over.kept[self.key]
+        top = over.b[self.child][:, :6]
+        pull = W[self.rows] @ top
+        taken = over.add(-top, pull)
+        if (-taken.diagonal() <= NOTHING * over.result.diagonal()).all():
+            return False
+        np.matmul(shift[self.rows], pull, out=over.load[self.made])
+        return True
+
+
+def _index(numbers: np.ndarray) -> Index:
+    """What picks those numbers; a single one without a copy."""
+    return slice(int(numbers[0]), int(numbers[0]) + 1) if len(numbers) == 1 else numbers
 
 
 class UpRegion:
     """The up-region of the links in the `slots` (k,) of an assembly, in one pass where they meet; several may be the
-    same, the number of slots stands for the world. `size`: how many nodes it has. `own` (f,): the freedom slots
-    that move the links within their clusters, and `whose` (k, f) ones where it is that link's."""
+    same, the number of slots stands for the world. `size`: how many nodes it has. `own` (f,): the freedom slots that
+    move the links within their clusters, and `whose` (k, f) ones where it is that link's. `passes`: of each, which of
+    those before it come to it, none where a link itself does."""
 
     def __init__(self, assembly: Assembly, slots: np.ndarray) -> None:
-        a = assembly
-        self.slots, self.count, self.passes = slots, len(slots), []
-        first = [(leaves.first_link, number) for number, leaves in enumerate(a.steps) if isinstance(leaves, Leaves)]
-        starts, numbers = (np.array(column) for column in zip(*sorted(first)))
-        waiting: dict[int, list[tuple[int, int, int]]] = {}
-        own: list[tuple[int, int]] = []
+        self.slots, self.count, self.assembly = slots, len(slots), assembly
+        self.passes: list[tuple[_Leaf | _Run | _Rake, tuple[int, ...]]] = []
         self.loads, self.size = self.count, 0
-
-        def on_link(slot: int, load: int) -> None:
-            number = int(numbers[np.searchsorted(starts, slot, side="right") - 1])
-            leaves = a.steps[number]
-            row, place = divmod(slot - leaves.first_link, leaves.links)
-            waiting.setdefault(number, []).append((row, place, load))
-            if load < self.count:
-                moving = np.flatnonzero(leaves.moves[row, place])
-                own.extend((leaves.first_freedom + leaves.freedoms * row + f, load) for f in moving.tolist())
-
-        def further(node: int, kept: int) -> None:
-            number, row, place = a.ascent[node].tolist()
-            if number >= 0:
-                waiting.setdefault(number, []).append((row, place, kept))
-
+        first = [(x.first_link, number) for number, x in enumerate(assembly.steps) if isinstance(x, Leaves)]
+        self._starts, self._numbers = (np.array(column) for column in zip(*sorted(first)))
+        # of each step to be taken what comes to it: row, place, where it is kept, and from which pass
+        self._waiting: dict[int, list[tuple[int, int, int, int]]] = {}
+        own: list[tuple[int, int]] = []
         for grab, slot in enumerate(slots.tolist()):
-            if slot < a.links:
-                on_link(slot, grab)
-        while waiting:
-            number = min(waiting)
-            step = a.steps[number]
-            row, place, source = np.array(sorted(waiting.pop(number))).T
-            rows, at = np.unique(row, return_inverse=True)
-            made = slice(self.size, self.size + len(rows))
-            if isinstance(step, Leaves):
-                inside = step.nodes is not None
-                freedoms = step.first_freedom + step.freedoms * row[:, None] + np.arange(step.freedoms)
-                self.passes.append(_Leaf(
-                    ("leaves", step.first_link), freedoms, rows, at, step.moves[row, place][:, :, None], source,
-                    made if inside else None,
-                ))  # fmt: skip
-                nodes = step.nodes.start + rows if inside else rows[:0]
-            elif isinstance(step, Runs):
-                self.passes.append(_Run(("run", step.made.start), step.joints[rows], rows, at, place, source, made))
-                nodes = step.made.start + rows
-            else:
-                made = slice(self.loads, self.loads + len(row))
-                self.passes.append(_Rake(("rake", int(step[0, 1])), row, source, made))
-                for host, load in zip(step[row, 2].tolist(), range(made.start, made.stop)):
-                    on_link(host, load)
-                self.loads = made.stop
-                continue
-            for node, kept in zip(nodes.tolist(), range(made.start, made.stop)):
-                further(node, kept)
-            self.size += len(nodes)
+            if slot < assembly.links:
+                leaves, row, place = self._push(slot, grab, -1)
+                moving = leaves.first_freedom + leaves.freedoms * row + np.flatnonzero(leaves.moves[row, place])
+                own.extend((f, grab) for f in moving.tolist())
+        while self._waiting:
+            self._take(min(self._waiting))
         self.own, link = np.array(own, dtype=int).reshape(-1, 2).T
         self.whose = (link == np.arange(self.count)[:, None]).astype(float)
+
+    def _push(self, slot: int, load: int, came: int) -> tuple[Leaves, int, int]:
+        """A link is to have that load; its leaves, and which it is of them."""
+        number = int(self._numbers[np.searchsorted(self._starts, slot, side="right") - 1])
+        leaves = self.assembly.steps[number]
+        row, place = divmod(slot - leaves.first_link, leaves.links)
+        self._waiting.setdefault(number, []).append((row, place, load, came))
+        return leaves, row, place
+
+    def _take(self, number: int) -> None:
+        """Plans the pass that takes a step."""
+        step, me = self.assembly.steps[number], len(self.passes)
+        row, place, source, came = np.array(sorted(self._waiting.pop(number))).T
+        rows, at = np.unique(row, return_inverse=True)
+        if isinstance(step, Leaves | Runs):
+            made, nodes = slice(self.size, self.size + len(rows)), rows
+            if isinstance(step, Leaves):
+                freedoms = step.first_freedom + step.freedoms * row[:, None] + np.arange(step.freedoms)
+                pushes = freedoms, at, step.moves[row, place][:, :, None], _index(source)
+                made = made if step.nodes is not None else None
+                nodes = rows + step.nodes.start if made else rows[:0]
+                planned = _Leaf(("leaves", step.first_link), len(rows), _index(rows), *pushes, made)
+            else:
+                nodes, joints = rows + step.made.start, step.joints[rows]
+                before = at * (joints.shape[1] + 2) + place
+                ends = _index(before), _index(before + 1), _index(source)
+                planned = _Run(("run", step.made.start), _index(rows), joints, *ends, made)
+            for node, kept in zip(nodes.tolist(), range(self.size, self.size + len(nodes))):
+                further, row_there, place_there = self.assembly.ascent[node].tolist()
+                if further >= 0:
+                    self._waiting.setdefault(further, []).append((row_there, place_there, kept, me))
+            self.size += len(nodes)
+        else:
+            made = slice(self.loads, self.loads + len(row))
+            planned = _Rake(("rake", int(step[0, 1])), _index(row), _index(source), made)
+            for host, load in zip(step[row, 2].tolist(), range(made.start, made.stop)):
+                self._push(host, load, me)
+            self.loads = made.stop
+        self.passes.append((planned, () if (came < 0).any() else tuple(np.unique(came).tolist())))
 
     def motion(self, kin: Kinematics, accelerations: np.ndarray) -> np.ndarray:
         """What freedom slots' `accelerations` (slots, c) make of the links' (k, 6, c), about their clusters' origins
@@ -131,46 +206,11 @@ class UpRegion:
         m = wrenches.shape[-1]
         load, b = np.zeros((self.loads, 6, m)), np.zeros((self.size, 12, m))
         load[: self.count] = wrenches
-        result = np.zeros((m, m))
-        for each in self.passes:
-            if isinstance(each, _Leaf):
-                push = each.moves * (kin.columns[each.freedoms] @ load[each.load])
-                if len(each.at) > len(each.rows):
-                    parts, push = push, np.zeros((len(each.rows), *push.shape[1:]))
-                    np.add.at(push, each.at, parts)
-                h, *handles = kept[each.key]
-                _add(result, push, np.linalg.solve(h[each.rows], push))
-                if each.made is not None:
-                    b[each.made] = handles[0][each.rows].swapaxes(-1, -2) @ push
-            elif isinstance(each, _Run):
-                matrix, axes, scale, force = kept[each.key]
-                r, k = each.joints.shape
-                beta, ends = np.zeros((r, k + 2, 6, m)), b[each.child]
-                # the first and the last place stand for the handles of the run
-                beta[each.at, each.place] -= ends[:, :6]
-                beta[each.at, each.place + 1] += ends[:, 6:]
-                across = beta[:, 1:-1]
-                along = (axes[each.joints] @ across).reshape(r, 6 * k, m)
-                along *= scale[each.joints].reshape(r, 6 * k, 1)
-                _add(result, -along, np.linalg.solve(matrix[each.rows], along))
-                made = force[each.rows].swapaxes(-1, -2) @ across.reshape(r, 6 * k, m)
-                np.negative(made, out=made)
-                made[:, :6] -= beta[:, 0]
-                made[:, 6:] += beta[:, -1]
-                b[each.made] = made
-            else:
-                W, shift = kept[each.key]
-                top = b[each.child, :6]
-                pull = W[each.rows] @ top
-                _add(result, -top, pull)
-                load[each.made] = shift[each.rows] @ pull
-        return 0.5 * (result + result.T)
-
-
-def _add(result: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
-    """Adds Σ leftᵀ right over all rows (r, any, m)."""
-    m = left.shape[-1]
-    result += left.reshape(-1, m).T @ right.reshape(-1, m)
+        over, felt = _Climb(kin, kept, load, b, np.zeros((m, m))), []
+        for each, before in self.passes:
+            reached = not before or any(felt[i] for i in before)
+            felt.append(reached and each.climb(over))
+        return 0.5 * (over.result + over.result.T)
 
 
 class PartitionRegion:
@@ -195,15 +235,15 @@ class PartitionRegion:
         a = self.articulation
         r, m = units.shape[-1], 6 * (self.partition.arity - 1)
         moved = a.pairs[self.leaves, 0, :, :6] @ units
-        result = np.zeros((r, r))
-        _add(result, units, moved[:, :6])
+        result = units.reshape(-1, r).T @ moved[:, :6].reshape(-1, r)
         now = np.einsum("lir,li->r", units, a.linear[self.leaves, :6, 0])
         every = np.zeros((self.size + 1, 12, r))
         every[: len(self.leaves)] = moved
         for row, place, child in self.passes:
             along, maps = a.shape[row].swapaxes(-1, -2) @ every[child].reshape(len(row), -1, r), a.answer[row, :m]
             ends, along = along[:, m:], along[:, :m]
-            _add(result, along, maps[:, :, :m] @ along)
-            now += along.reshape(-1, r).T @ a.start[row, :m].ravel()
+            rows = along.reshape(-1, r).T
+            result += rows @ (maps[:, :, :m] @ along).reshape(-1, r)
+            now += rows @ a.start[row, :m].ravel()
             every[place] = ends + maps[:, :, m:].swapaxes(-1, -2) @ along
         return 0.5 * (result + result.T), now

@@ -304,6 +304,20 @@ def test_a_step_tells_how_large_bodies_answer():
     assert off(found.A_0, twist.reshape(-1) / h) < 1e-9
 
 
+def test_far_up_nothing_is_felt():
+    """Of large bodies the passes end where nothing is left to feel; that must not be seen in what they find."""
+    model = compile_model(molecule(1500))
+    state = State(model.coordinates.zero(), 0.1 * np.random.default_rng(0).standard_normal(model.nv))
+    feedback = Feedback(model, [Grab("atom.1400"), Grab("atom.1380", (0.1, 0.0, 0.0)), Grab("atom.200", freedoms=3)])
+    found = feedback.prepare(solution(model, state, {}))
+    f_u = np.linspace(-1.0, 1.0, len(found.F_0))
+    users, _ = pulled(feedback, f_u, newton_euler.links_of(model, state, np.zeros(model.nv)))
+    accelerations = closed_dynamics(model, state, wrenches=users)[0]
+    force, move, _ = fed_back(feedback, state, accelerations, f_u, np.zeros((model.n, 6)))
+    assert off(found.force(f_u), force) < 1e-9
+    assert off(found.acceleration(f_u), move) < 1e-9
+
+
 def test_many_grabs_visit_few_nodes():
     """n_f grabs cost O(n_f log(n / n_f)): what their paths share is passed once."""
     model = compile_model(molecule(3000))
