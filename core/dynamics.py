@@ -40,10 +40,10 @@ joints (r, 6, 6) and the maps (r, 6, 6) that take forces to the hosts' clusters.
 class Solution:
     """A moving pose of `model` whose accelerations have been solved; restricted passes start from it.
 
-    `kin`, `moving`: the pose and its velocities; `accelerations` (slots,) of all freedom slots, with all that acts, and
-    `links` (links, 6), what the links accelerate by themselves (`kinematics.bias`); `kept` by `respond`. `pull` (r,):
-    the forces in the rows of the loops, and `pulls` (slots, r) the accelerations of unit forces there; the rows `held`
-    (h,) answer further forces (slots,) with -`norm`.solve(pullsᵀ forces).
+    `kin`, `moving`: the pose and its velocities; `accelerations` (slots,) of all freedom slots, of clusters' bases too,
+    with all that acts, and `links` (links, 6), what the links accelerate by themselves (`kinematics.bias`); `kept` by
+    `respond`. `pull` (r,): the forces in the rows of the loops, and `pulls` (slots, r) the accelerations of unit forces
+    there; the rows `held` (h,) answer further forces (slots,) with -`norm`.solve(pullsᵀ forces).
     """
 
     model: Model
