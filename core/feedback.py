@@ -133,13 +133,20 @@ class Feedback:
 
     def moved(self, index: int, point: Sequence[float] | np.ndarray) -> Feedback:
         """With one of the grabs at another `point` (3,) of its link."""
-        grabs = list(self.grabs)
+        grabs = list(self._with(index))
         grabs[index] = replace(grabs[index], point=point)
         return Feedback(self.body, grabs)
 
     def released(self, index: int) -> Feedback:
         """Without one of the grabs."""
-        return Feedback(self.body, self.grabs[:index] + self.grabs[index + 1 :])
+        grabs = self._with(index)
+        return Feedback(self.body, grabs[:index] + grabs[index + 1 :])
+
+    def _with(self, index: int) -> tuple[Grab, ...]:
+        """The grabs, of which there is one of that number."""
+        if not 0 <= index < len(self.grabs):
+            raise ValueError(f"there is no grab {index}; give a number from 0 to {len(self.grabs) - 1}")
+        return self.grabs
 
     def on(self, body: Model | HybridModel | QuasiStatics) -> Feedback:
         """The same grabs of another body."""

@@ -234,6 +234,8 @@ class PartitionRegion:
         (m,): torques and forces about the links' origins, along their axes."""
         a = self.articulation
         r, m = units.shape[-1], 6 * (self.partition.arity - 1)
+        if not r:
+            return np.zeros((0, 0)), np.zeros(0)
         moved = a.pairs[self.leaves, 0, :, :6] @ units
         result = units.reshape(-1, r).T @ moved[:, :6].reshape(-1, r)
         now = np.einsum("lir,li->r", units, a.linear[self.leaves, :6, 0])

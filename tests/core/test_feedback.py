@@ -247,7 +247,10 @@ def test_grabs_come_move_and_go():
     assert (feedback.prepare(solved).K == expected.K).all()
     alone = feedback.released(0).prepare(solved)
     assert off(alone.B, expected.B[6:, 6:]) < 1e-12
-    assert len(feedback.released(0).released(0).prepare(solved).F_0) == 0
+    nothing, quasi = feedback.released(0).released(0), QuasiStatics(model, state.q)
+    assert len(nothing.prepare(solved).F_0) == len(nothing.on(quasi).prepare(quasi).F_0) == 0
+    with pytest.raises(ValueError, match="there is no grab 2"):
+        feedback.released(2)
 
 
 def test_a_grab_stays_on_a_link_that_is_cut_away():
