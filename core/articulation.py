@@ -187,6 +187,9 @@ class Articulation:
                     batch.run(slice(0, len(some)))
                     batch.keep()
 
+    def settle(self) -> None:
+        """Brings up to date what an update may put off."""
+
     def weighed(self, joint: np.ndarray, motion: np.ndarray) -> np.ndarray:
         """Joint accelerations (k, m, columns) scaled so that their squares are what W makes of them."""
         if self.factor is None:

@@ -27,11 +27,11 @@ import numpy as np
 from .dynamics import Solution
 from .hierarchy import vector
 from .hybrid_model import HybridModel
-from .loops import LeastNorm
+from .loop_forces import LoopForces
 from .model import Model
 from .quasi_statics import QuasiStatics
 from .spatial import cross, pose, pose_inverse, shift_force
-from .up_region import PartitionRegion, UpRegion
+from .up_region import UpRegion
 
 FREEDOMS = {3: slice(3, 6), 6: slice(0, 6)}
 """What a grip of so many freedoms takes of (torque, force) and of (angular, linear)."""
@@ -195,39 +195,24 @@ class Feedback:
     def _still(self, quasi: QuasiStatics, applied: np.ndarray | None) -> AffineMap:
         """The map of quasi-statics, whose velocities are zero."""
         quasi.refresh()
-        a, loops, k = quasi.articulation, quasi.loops, len(self.links)
-        leaves, region, place, own = self._leaves
-        poses = a.world_poses(leaves)
+        loops, k = self._loops, len(self.links)
+        own = np.searchsorted(loops.leaves, self.links)
+        poses = quasi.articulation.world_poses(loops.leaves)
         frames = poses[own] @ self.at
         turn = np.zeros((k, 6, 6))
         turn[:, :3, :3] = turn[:, 3:, 3:] = frames[:, :3, :3].swapaxes(-1, -2)
-        units = np.zeros((len(leaves), 6, len(loops.loops.loop) + 6 * k))
-        r = units.shape[-1] - 6 * k
-        gap_units = loops.wrenches(poses[place])[0]
-        units[place, :, :r] = gap_units
-        wrench = shift_force(self.at[:, :3, 3]) @ turn
-        columns = r + np.arange(6 * k).reshape(k, 6)
-        for i in range(k):
-            units[own[i], :, columns[i]] += wrench[i].T
-        G, now = region.responses(units)
-        B, A = G[r:, r:], now[r:].reshape(k, 6)
-        rigid = np.flatnonzero(~loops.loops.soft)
-        if len(rigid):
-            C = G[rigid, r:]
-            B = B - C.T @ LeastNorm.of(G[np.ix_(rigid, rigid)]).solve(C)
+        units = np.zeros((len(loops.leaves), 6, 6 * k))
+        columns = np.arange(6 * k).reshape(k, 1, 6)
+        units[own[:, None, None], np.arange(6)[:, None], columns] = shift_force(self.at[:, :3, 3]) @ turn
+        B, A = loops.answers(poses, units)
         # the world accelerates against gravity
-        A = A + np.concatenate((np.zeros(3), quasi.gravity))
-        velocity = np.zeros((k, 6))
-        return self._map(frames, velocity, A.reshape(-1), B, A.reshape(-1), applied, None)
+        A = (A.reshape(k, 6) + np.concatenate((np.zeros(3), quasi.gravity))).reshape(-1)
+        return self._map(frames, np.zeros((k, 6)), A, B, A, applied, None)
 
     @cached_property
-    def _leaves(self) -> tuple[np.ndarray, PartitionRegion, np.ndarray, np.ndarray]:
-        """Of quasi-statics the leaves that are held or closed by loops, their region, and where among them the loops'
-        leaves and those of the grabs are."""
-        loops = self.body.loops
-        leaves = np.union1d(loops.leaves, self.links)
-        region = PartitionRegion(self.body.articulation, leaves)
-        return leaves, region, np.searchsorted(leaves, loops.leaves), np.searchsorted(leaves, self.links)
+    def _loops(self) -> LoopForces:
+        """Of quasi-statics the loops, with what is held."""
+        return LoopForces(self.body.articulation, self.model, self.body.loops, self.links)
 
     def _map(self, frames, velocity, A, B, own, applied, added) -> AffineMap:
         """The map from what was solved: accelerations `A` (6k,) of the points, of which an added inertia has resisted

@@ -18,22 +18,24 @@ from .closure import Loops
 from .loops import LeastNorm
 from .model import Model
 from .spatial import cross
-from .up_region import PartitionRegion
 
 
 class LoopForces:
-    """The forces of `loops`. `forces` (r,): those of the rows at the last solution."""
+    """The forces of `loops`. `forces` (r,): those of the rows at the last solution. `leaves` (l,), ascending: the links
+    at their ends, the world among them, and those of `also` (any,), which may be pulled as well."""
 
-    def __init__(self, articulation: Articulation, model: Model, loops: Loops) -> None:
+    def __init__(self, articulation: Articulation, model: Model, loops: Loops, also: np.ndarray | None = None) -> None:
         self.articulation, self.partition, self.loops = articulation, articulation.partition, loops
         self.forces = np.zeros(len(loops.loop))
         link_of = np.full(model.assembly.links + 1, model.n)
         link_of[model.assembly.slot] = np.arange(model.n)
-        self.leaves, place = np.unique(link_of[np.concatenate((loops.real, loops.host))], return_inverse=True)
-        self.region = PartitionRegion(articulation, self.leaves)
+        ends = link_of[np.concatenate((loops.real, loops.host))]
+        ends = ends if also is None else np.concatenate((ends, also))
+        self.leaves, place = np.unique(ends, return_inverse=True)
+        self.above = self.partition.ancestors(self.leaves)
         k = len(loops)
         # frames by their place among the leaves instead of their slots
-        self._near = replace(loops, real=place[:k], host=place[k:])
+        self._near = replace(loops, real=place[:k], host=place[k : 2 * k])
 
     def __len__(self) -> int:
         return len(self.loops)
@@ -59,9 +61,9 @@ class LoopForces:
         inside = self.leaves < self.partition.n
         body = self.leaves[inside]
         a.load(body, wrench[body])
-        update(self.region.above)
+        update(self.above)
         units, gap = self.wrenches(a.world_poses(self.leaves))
-        delassus, opening = self.region.responses(units)
+        delassus, opening = self._response(units)
         soft = loops.soft
         pull = np.where(soft, -loops.stiffness * gap, 0.0)
         opening += delassus @ pull + np.maximum(loops.baumgarte**2, closing) * gap
@@ -69,4 +71,39 @@ class LoopForces:
         pull[rigid] = -LeastNorm.of(delassus[np.ix_(rigid, rigid)]).solve(opening[rigid])
         self.forces = pull
         a.load(body, wrench[body] + units[inside] @ pull)
-        a.update(body[:0], self.region.above)
+        a.update(body[:0], self.above)
+
+    def answers(self, poses: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The accelerations (m, m) of the leaves along each of m `units` (l, 6, m) per unit of each, wrenches as in
+        `wrenches`, to which the loops answer too, and those (m,) along them now, as all that is up to date has it."""
+        rows, _ = self.wrenches(poses)
+        r, rigid = rows.shape[-1], np.flatnonzero(~self.loops.soft)
+        responses, now = self._response(np.concatenate((rows, units), axis=2))
+        result, held = responses[r:, r:], responses[rigid, r:]
+        if len(rigid):
+            result = result - held.T @ LeastNorm.of(responses[np.ix_(rigid, rigid)]).solve(held)
+        return result, now[r:]
+
+    def _response(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The Delassus matrix (r, r) of unit wrenches (leaves, 6, r), and the rows' accelerations (r,) now."""
+        a, p = self.articulation, self.partition
+        r, m = units.shape[-1], 6 * (p.arity - 1)
+        inertia, bias = a.pairs[self.leaves, 0], a.linear[self.leaves, :6, 0]
+        moved = inertia[:, :, :6] @ units
+        delassus = np.einsum("lir,lis->rs", units, moved[:, :6])
+        opening = np.einsum("lir,li->r", units, bias)
+        place = np.full(p.nodes + 1, len(self.leaves) + len(self.above))
+        place[self.leaves] = np.arange(len(self.leaves))
+        place[self.above] = len(self.leaves) + np.arange(len(self.above))
+        every = np.zeros((len(self.leaves) + len(self.above) + 1, 12, r))
+        every[: len(self.leaves)] = moved
+        for nodes in p.by_level(self.above):
+            row = nodes - p.leaves
+            units = every[place[p.child[row]]].reshape(len(row), -1, r)
+            along, maps = a.shape[row].swapaxes(-1, -2) @ units, a.answer[row, :m]
+            ends, along = along[:, m:], along[:, :m]
+            rows = along.reshape(-1, r).T
+            delassus += rows @ (maps[:, :, :m] @ along).reshape(-1, r)
+            opening += rows @ a.start[row, :m].ravel()
+            every[place[nodes]] = ends + maps[:, :, m:].swapaxes(-1, -2) @ along
+        return 0.5 * (delassus + delassus.T), opening

@@ -54,7 +54,7 @@ class QuasiStatics(Hierarchy):
             self._forces = vector("forces", forces, model.nv).copy()
         self._in_world, self._in_link = np.zeros((model.n, 6)), np.zeros((model.n, 6))
         self._pulled, self._wrench = np.zeros(0, dtype=int), np.zeros((model.n, 6))
-        self.loops = LoopForces(self.articulation, model, model.loops.closed() if loops is None else loops)
+        self._loops = LoopForces(self.articulation, model, model.loops.closed() if loops is None else loops)
         self._place(np.arange(model.n))
         inner = np.arange(self.partition.leaves, self.partition.nodes)
         self.articulation.move(inner)
@@ -133,10 +133,16 @@ class QuasiStatics(Hierarchy):
         self._moved = np.arange(self.partition.leaves, self.partition.nodes)
         self._descent = None
 
+    @property
+    def loops(self) -> Loops:
+        """Those that hold."""
+        return self._loops.loops
+
     def refresh(self) -> None:
         """Brings everything up to date, which the next solution does otherwise."""
         if self._descent is None:
             self._refresh(0.0)
+        self.articulation.settle()
 
     def world_poses(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> np.ndarray:
         """World poses (k, 4, 4) of `links` (k), by names or numbers: O(log n) each."""
@@ -153,8 +159,8 @@ class QuasiStatics(Hierarchy):
         loaded = p.ancestors(np.concatenate((p.owner[self._driven], pulled)))
         loaded = np.union1d(np.concatenate((loaded, p.owner[self._driven])), moved)
         self._stale, self._driven = moved[:0], moved[:0]
-        if len(self.loops):
-            self.loops.solve(self._wrench, closing, lambda above: a.update(moved, np.union1d(loaded, above)))
+        if len(self._loops):
+            self._loops.solve(self._wrench, closing, lambda above: a.update(moved, np.union1d(loaded, above)))
         else:
             a.update(moved, loaded)
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .articulation import Articulation
 from .assembly import Assembly, Leaves, Runs
 from .dynamics import Kept
 from .kinematics import Kinematics
@@ -211,41 +210,3 @@ class UpRegion:
             reached = not before or any(felt[i] for i in before)
             felt.append(reached and each.climb(over))
         return 0.5 * (over.result + over.result.T)
-
-
-class PartitionRegion:
-    """The up-region of links, the world among them, in the partition of an articulation: `leaves` (l,), ascending, and
-    the nodes `above` them."""
-
-    def __init__(self, articulation: Articulation, leaves: np.ndarray) -> None:
-        p = articulation.partition
-        self.articulation, self.partition = articulation, p
-        self.leaves, self.above = leaves, p.ancestors(leaves)
-        self.size = len(leaves) + len(self.above)
-        place = np.full(p.nodes + 1, self.size)
-        place[leaves] = np.arange(len(leaves))
-        place[self.above] = len(leaves) + np.arange(len(self.above))
-        self.passes = [
-            (nodes - p.leaves, place[nodes], place[p.child[nodes - p.leaves]]) for nodes in p.by_level(self.above)
-        ]
-
-    def responses(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Accelerations (m, m) of the links along m `units` (l, 6, m) per unit of each of these, and along them now
-        (m,): torques and forces about the links' origins, along their axes."""
-        a = self.articulation
-        r, m = units.shape[-1], 6 * (self.partition.arity - 1)
-        if not r:
-            return np.zeros((0, 0)), np.zeros(0)
-        moved = a.pairs[self.leaves, 0, :, :6] @ units
-        result = units.reshape(-1, r).T @ moved[:, :6].reshape(-1, r)
-        now = np.einsum("lir,li->r", units, a.linear[self.leaves, :6, 0])
-        every = np.zeros((self.size + 1, 12, r))
-        every[: len(self.leaves)] = moved
-        for row, place, child in self.passes:
-            along, maps = a.shape[row].swapaxes(-1, -2) @ every[child].reshape(len(row), -1, r), a.answer[row, :m]
-            ends, along = along[:, m:], along[:, :m]
-            rows = along.reshape(-1, r).T
-            result += rows @ (maps[:, :, :m] @ along).reshape(-1, r)
-            now += rows @ a.start[row, :m].ravel()
-            every[place] = ends + maps[:, :, m:].swapaxes(-1, -2) @ along
-        return 0.5 * (result + result.T), now
