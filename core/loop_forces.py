@@ -76,6 +76,8 @@ class LoopForces:
     def answers(self, poses: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The accelerations (m, m) of the leaves along each of m `units` (l, 6, m) per unit of each, wrenches as in
         `wrenches`, to which the loops answer too, and those (m,) along them now, as all that is up to date has it."""
+        if not units.shape[2]:
+            return np.zeros((0, 0)), np.zeros(0)
         rows, _ = self.wrenches(poses)
         r, rigid = rows.shape[-1], np.flatnonzero(~self.loops.soft)
         responses, now = self._response(np.concatenate((rows, units), axis=2))
