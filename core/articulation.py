@@ -8,7 +8,7 @@ needs no update, and a joint needs one transform between the two links it joins 
 A node of K children is assembled at once. With F the forces across its K - 1 joints, each along the joint's own axes,
 the children's handle forces are h = G [F; f], so that by virtual work Y = Gᵀ Φ G and Gᵀ b are the compliance and the
 bias of the joints and of the node's handles together; likewise (z, z_f) = Gᵀ p. The joints' condition
-(`dynamics._Tree`: B holds their axes, free ones scaled by the root of their armature, E is one on those)
+(`tree.Tree`: B holds their axes, free ones scaled by the root of their armature, E is one on those)
 
     (B P B + E) x = -B (Y_Ff f + β),   F = B x,   P = Y_FF,   (β, β_f) = Gᵀ b
 

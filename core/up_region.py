@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .assembly import Assembly, Leaves, Runs
-from .dynamics import Kept
 from .kinematics import Kinematics
+from .tree import Kept
 
 NOTHING = 1e-17
 """A share of what a link answers that is below rounding."""
