@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 from mathutils import Matrix, Quaternion, Vector
 
-from . import compat
+from . import compat, nla
 from .convert import Character
 from .fcurve import write_fitted, write_lines
 from .keying import EVERY, EVERY_FRAME, STEP, Keying, Turn, between, choose, skeleton
@@ -203,7 +203,8 @@ def write(armature, character: Character, tracks: dict[int, Track], source: Sour
     action = before.copy() if before else bpy.data.actions.new(name)
     action.name = name
     holder = compat.channels(armature, action, identifier)
-    keyed = _clear(holder, [names[bone] for bone in tracks])
+    # a channel without keys would be left to the strips below
+    keyed = _clear(holder, [names[bone] for bone in tracks]) | {curve.data_path for curve in nla.curves(armature)}
     # what is constant from the start frame on is keyed up to there
     still = None if keying.blends else source.start - source.first + 1
     written = every = 0

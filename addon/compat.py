@@ -65,6 +65,22 @@ def _holder(action, identifier: str):
     return strips[0].channelbag(slot) if strips else None
 
 
+def strip_slot(strip) -> str:
+    """Which slot of its action an NLA strip plays, for `curves`; empty before slots existed."""
+    if not SLOTTED:
+        return ""
+    return strip.action_slot.identifier if strip.action_slot else NO_SLOT
+
+
+def play_slot(strip, identifier: str) -> None:
+    """Makes an NLA strip play the slot of its action with that identifier, or the first that suits."""
+    if not SLOTTED:
+        return
+    suitable = list(strip.action_suitable_slots)
+    slots = [slot for slot in suitable if slot.identifier == identifier] or suitable
+    strip.action_slot = slots[0] if slots else None
+
+
 def select_bone(pose_bone, on: bool) -> None:
     """Selects a bone, or deselects it."""
     holder = pose_bone if hasattr(pose_bone, "select") else pose_bone.bone

@@ -11,10 +11,10 @@ import bpy
 import numpy as np
 
 from ..core import Closure
-from .cast import Cast, unused
+from .cast import Actor, Cast, unused
 from .problem import ConversionError, Problem
 from .rig import is_hidden
-from .switch import Switch, enabled_curve, read_switch
+from .switch import Switch, elsewhere, enabled_curve, enabled_path, read_switch
 
 KINDS = {"FIXED": "fixed", "HINGE": "hinge", "SLIDER": "prismatic", "UNIVERSAL": "universal", "BALL": "spherical"}
 
@@ -58,7 +58,8 @@ def live(armature) -> Iterator[tuple[int, object]]:
     """The connections of a dynamic armature, with their numbers, that hold at some time or might."""
     settings = armature.armature_dynamics
     for index, connection in enumerate(settings.connections if settings.enabled else ()):
-        if connection.enabled or connection.grab_distance > 0 or enabled_curve(armature, index):
+        might = connection.enabled or connection.grab_distance > 0 or enabled_curve(armature, index)
+        if might or enabled_path(index) in elsewhere(armature):
             yield index, connection
 
 
@@ -109,15 +110,19 @@ def _roams(connection, switch: Switch) -> bool:
     return _there(connection) and any(now for _, now in switch.changes)
 
 
-def needed_links(members: list, start: int, end: int) -> set:
+def needed_links(actors: list[Actor], start: int, end: int) -> set:
     """The objects (None for the world) that need a link even where they stand still: a connection that is made on the
     way holds its real link as it is then, and the world is none."""
     return {
         None if connection.target_kind == "WORLD" else connection.target
-        for member in members
-        for index, connection in live(member)
-        if connection.target_kind != "BONE" and _roams(connection, read_switch(member, index, start, end))
+        for actor in actors
+        for index, connection in live(actor.armature)
+        if connection.target_kind != "BONE" and _roams(connection, _switch(actor, index, start, end))
     }
+
+
+def _switch(actor: Actor, index: int, start: int, end: int) -> Switch:
+    return read_switch(actor.armature, index, start, end, actor.source.settings)
 
 
 def _check(owner, connection, members: list) -> None:
@@ -163,7 +168,7 @@ def connect(cast: Cast, start: int, end: int, frame_time: float) -> tuple[list[G
     for actor in cast.actors:
         mass = sum(link.mass for link in actor.character.links)
         for index, connection in live(actor.armature):
-            switch = read_switch(actor.armature, index, start, end)
+            switch = _switch(actor, index, start, end)
             grip = _grip(cast, actor.armature, connection, switch, unused(connection.name, taken))
             host, real = (None if end.number is None else cast.links[end.number] for end in (grip.host, grip.real))
             cast.linkage.connect(

@@ -98,7 +98,7 @@ def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options
     bodies = _bodies(rig, anatomy, carrier, ends, frames, capsules, options)
     warnings = undriven(rig, anatomy) + welded(rig, roles, carrier)
 
-    followed = followers(armature, rig.names, roles)
+    followed = followers(armature, rig.names, roles, source.settings)
     poses = source.world_poses() if followed else source.start_poses[None]
     linkage, links, rotations = Linkage(), {}, {}
     for bone in (bone for bone in range(len(rig.names)) if carrier[bone] == bone):

@@ -10,7 +10,7 @@ import numpy as np
 
 from .preset import preset
 from .role import SIMULATED
-from .switch import ON, source_curves
+from .switch import ON, Sampled, source_curves
 
 FOLLOW, RATIO, WORLD, HOLD, WEIGHT = SETTINGS = tuple(
     f"armature_dynamics_{name}" for name in ("follow", "follow_ratio", "follow_world", "hold", "weight")
@@ -36,19 +36,26 @@ def bone_setting(name: str, setting: str) -> str:
     return f'pose.bones["{bpy.utils.escape_identifier(name)}"].{setting}'
 
 
-def followers(armature, names: Sequence[str], roles: Sequence[str]) -> set[int]:
-    """Numbers of the simulated bones that follow their animation at some time."""
-    curves, found = directed(armature), set()
+def followers(
+    armature, names: Sequence[str], roles: Sequence[str], settings: dict[str, Sampled] | None = None
+) -> set[int]:
+    """Numbers of the simulated bones that follow their animation at some time; `settings` were sampled."""
+    curves, found = directed(armature) | (settings or {}), set()
     for number, (name, role) in enumerate(zip(names, roles, strict=True)):
         own = armature.pose.bones[name]
         follows, holds = (curves.get(bone_setting(name, setting)) for setting in (FOLLOW, HOLD))
-        strongest = (
-            max((key.co[1] for key in follows.keyframe_points), default=0.0) if follows else getattr(own, FOLLOW)
-        )
-        held = any(key.co[1] >= ON for key in holds.keyframe_points) if holds else getattr(own, HOLD)
+        strongest = _most(follows) if follows else getattr(own, FOLLOW)
+        held = _most(holds) >= ON if holds else getattr(own, HOLD)
         if role == SIMULATED and (strongest > 0.0 or held):
             found.add(number)
     return found
+
+
+def _most(curve) -> float:
+    """The largest value that a curve has a key of, or was sampled."""
+    if isinstance(curve, Sampled):
+        return float(curve.values.max())
+    return max((key.co[1] for key in curve.keyframe_points), default=0.0)
 
 
 def directed(armature) -> dict:

@@ -16,7 +16,7 @@ def guide(cast: Cast, start: int) -> Guide | None:
     world = np.zeros(links, dtype=bool)
     for actor in cast.actors:
         armature, names = actor.armature, [actor.character.rig.names[bone] for bone in actor.character.bones]
-        curves = directed(armature)
+        curves = directed(armature) | actor.source.settings
         each = [sampled(curves, armature, name, start, frames) for name in names]
         frequency[:, actor.links] = np.stack([values[FOLLOW] for values in each], axis=1)
         ratio[:, actor.links] = np.stack([values[RATIO] for values in each], axis=1)

@@ -31,17 +31,6 @@ def check_range(armature) -> None:
         raise ConversionError(Problem("frame_range", (), text, remedy, ERROR, fix="frame_range"))
 
 
-def check_blending(armature) -> None:
-    """Raises ConversionError where the take's action would be mixed with what NLA tracks play."""
-    animation = armature.animation_data
-    if not animation or not animation.use_nla or not animation.nla_tracks:
-        return
-    if animation.action_blend_type != "REPLACE" or animation.action_influence != 1.0:
-        text = f"armature {armature.name!r}: its action is blended with its NLA tracks, which would change the keys"
-        remedy = "set its blending to Replace and its influence to 1"
-        raise ConversionError(Problem("blending", (), text, remedy, ERROR, fix="blending"))
-
-
 def of_actor(actor: Actor) -> list[Problem]:
     """Everything about an armature as it starts."""
     return [

@@ -156,6 +156,7 @@ class ARMATURE_DYNAMICS_PT_keys(SidebarPart, bpy.types.Panel):
         layout = self.layout
         layout.use_property_split, layout.use_property_decorate = True, False
         settings = context.object.armature_dynamics
+        layout.prop(settings, "result")
         layout.prop(settings, "loop_most")
         layout.prop(settings, "key_mode")
         for name in {STEP: ("key_step",), REDUCED: ("key_distance", "key_angle")}.get(settings.key_mode, ()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import Motion, Simulation, compile_model
-from . import connection, objection, scenery, stage, take
+from . import connection, nla, objection, scenery, stage, take
 from .cast import Actor, assemble
 from .problem import ConversionError, Problem, gathered, refused
 from .rig import read_rig
@@ -30,7 +30,7 @@ def look(armature) -> list[Problem]:
 
 def _look(armature) -> list[Problem]:
     found = []
-    for check in (objection.check_blending, objection.check_range, connection.group):
+    for check in (nla.check, objection.check_range, connection.group):
         try:
             check(armature)
         except ConversionError as error:

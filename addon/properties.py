@@ -19,6 +19,7 @@ from .collider import AUTO, BOX, CAPSULE, HULL, NONE, SPHERE, TAPERED
 from .connection_settings import ARMATURE_DYNAMICS_PG_connection
 from .directing_settings import DIRECTED
 from .keying import EVERY, REDUCED, STEP
+from .nla import ACTION, STRIP
 from .override import OWN, overridable, own_setting
 from .role import ANIMATED, IGNORED, SIMULATED
 from .surface import LAYERS, SurfaceSettings
@@ -155,6 +156,15 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         min=1,
         soft_max=20,
     )
+    result: EnumProperty(
+        name="Result",
+        description="What the simulation is written to. The source animation stays as it is",
+        items=(
+            (ACTION, "Action", "An action of its own, which plays in place of the source's"),
+            (STRIP, "NLA Strip", "A strip above all of the source's NLA tracks, which can be muted and have influence"),
+        ),
+        default=ACTION,
+    )
     key_mode: EnumProperty(
         name="Keys",
         description="Which frames the result has keys on; those of bones that are not simulated stay as they are",
@@ -267,6 +277,10 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
     )
     source_switches: StringProperty(
         name="Source Switches", description="The switches as they were before physics, one a line"
+    )
+    tracks: StringProperty(
+        name="NLA Tracks",
+        description="Names of the tracks that the last simulation added, lowest first, one a line",
     )
     action: PointerProperty(type=bpy.types.Action, name="Dynamics Action", description="The action that physics wrote")
     preview: BoolProperty(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from . import connection_list, lock, objection, operators, preflight, scale, symmetry, take
+from . import connection_list, lock, nla, objection, operators, preflight, scale, symmetry, take
 from .bake import bone_path
 from .collider import AUTO
 from .problem import ConversionError
@@ -48,7 +48,7 @@ def _unlock(armature, bones, things) -> None:
 
 
 def _clear_scale(armature, bones, things) -> None:
-    keyed = {curve.data_path for curve in source_curves(armature)}
+    keyed = {curve.data_path for curve in (*source_curves(armature), *nla.curves(armature))}
     for bone in bones:
         if bone_path(bone, "scale") in keyed:
             raise ConversionError(f"bone {bone!r}: its scale has keys; remove them")

@@ -162,6 +162,8 @@ def refuse_unusable(armature) -> None:
         raise ConversionError(f"armature {armature.name!r} has no bones; add bones in Edit Mode")
     if armature.mode == "EDIT":
         raise ConversionError(f"armature {armature.name!r} is being edited; leave Edit Mode (Tab)")
+    if armature.animation_data and armature.animation_data.use_tweak_mode:
+        raise ConversionError(f"armature {armature.name!r}: one of its NLA strips is being edited; leave it (Tab)")
     if armature.data.pose_position == "REST":
         text = f"armature {armature.name!r} shows its rest position"
         remedy = "switch to Pose Position in its data properties"

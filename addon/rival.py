@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from . import control
+from . import control, nla
 from .bake import CHANNELS, bone_path
 from .switch import source_curves
 
@@ -50,7 +50,9 @@ def solvers(armature, names: set[str]) -> list[Rival]:
 
 
 def _constraints(armature, names: set[str]) -> list[Rival]:
-    changing = {curve.data_path for curve in (*source_curves(armature), *_driver_curves(armature))}
+    changing = {
+        curve.data_path for curve in (*source_curves(armature), *nla.curves(armature), *_driver_curves(armature))
+    }
     found, mapped = [], control.is_mapped(armature)
     for bone in armature.pose.bones:
         for constraint in bone.constraints:

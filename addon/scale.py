@@ -6,7 +6,7 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
-from . import compat
+from . import compat, nla
 from .problem import ConversionError
 from .rig import check_scale, rigid
 
@@ -61,5 +61,6 @@ def _put(thing, place: Matrix) -> None:
 def _check_still(thing) -> None:
     animation = thing.animation_data
     curves = [*compat.curves(animation.action, compat.slot_identifier(thing)), *animation.drivers] if animation else []
+    curves += nla.curves(thing)
     if any(curve.data_path in ("scale", "delta_scale") for curve in curves):
         raise ConversionError(f"object {thing.name!r}: its scale is animated; remove the animation of its scale first")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import bpy
 import numpy as np
 
+from . import nla, switch
 from .problem import ERROR, ConversionError, Problem
 from .rig import UNEVEN_SCALE, Rig, check_scale, rigid
+from .switch import Sampled
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class Source:
     """Frames `first`, first + 1, …, with physics taking over at `start`, up to `end`; there may be more after it.
 
     `poses` (F, n, 4, 4) of the bones as Blender evaluates them, in the armature's space; `worlds` (F, 4, 4) the
-    armature's matrices. One frame stands for all where nothing is animated.
+    armature's matrices. One frame stands for all where nothing is animated. `settings`, by their data paths: those that
+    drivers or NLA strips move.
     """
 
     first: int
@@ -26,6 +29,7 @@ class Source:
     poses: np.ndarray
     worlds: np.ndarray
     end: int
+    settings: dict[str, Sampled] = field(default_factory=dict)
 
     @property
     def last(self) -> int:
@@ -64,13 +68,13 @@ def moves(armature) -> bool:
 
 
 def action_range(armature) -> tuple[int, int] | None:
-    """The whole frames that cover an armature's own action, or None without one."""
-    action = armature.animation_data.action if armature.animation_data else None
-    if action is None:
-        return None
-    # glTF files bring ranges like 0.9999988 … 48
-    first, last = (round(float(frame)) for frame in action.frame_range)
-    return first, last
+    """The whole frames that cover an armature's own action and the NLA strips below it, or None without any."""
+    playing = armature.animation_data.action if armature.animation_data else None
+    ends = list(nla.span(armature) or ())
+    for action in (playing, armature.armature_dynamics.source_action):
+        # glTF files bring ranges like 0.9999988 … 48
+        ends += [round(float(frame)) for frame in action.frame_range] if action else ()
+    return (min(ends), max(ends)) if ends else None
 
 
 def sample(armature, rig: Rig, start: int, end: int, beyond: bool = False) -> Iterator[float]:
@@ -85,17 +89,20 @@ def sample(armature, rig: Rig, start: int, end: int, beyond: bool = False) -> It
     first = min(start, own[0]) if own else start
     last = max(end, own[1]) if own and beyond else end
     frames = range(first, last + 1) if moves(armature) else range(start, start + 1)
+    settings = {path: Sampled(frames[0], np.zeros(len(frames))) for path in sorted(switch.elsewhere(armature))}
     poses = np.empty((len(frames), len(rig.names), 4, 4))
     worlds = np.empty((len(frames), 4, 4))
     try:
         for i, frame in enumerate(frames):
             scene.frame_set(frame)
             poses[i], worlds[i] = evaluated_poses(armature, rig)
+            for path, setting in settings.items():
+                setting.values[i] = _evaluated(armature).path_resolve(path)
             yield (i + 1) / len(frames)
     finally:
         scene.frame_set(current, subframe=subframe)
     _check(rig, poses, worlds)
-    return Source(frames[0], start, poses, worlds, end)
+    return Source(frames[0], start, poses, worlds, end, settings)
 
 
 def still(armature, rig: Rig, frame: int) -> Source:
@@ -114,7 +121,7 @@ def still(armature, rig: Rig, frame: int) -> Source:
 def evaluated_poses(armature, rig: Rig) -> tuple[np.ndarray, np.ndarray]:
     """The bones' poses (n, 4, 4) in the armature's space and its matrix (4, 4), as Blender evaluates them now; deform
     bones that controls carry are where their bodies are."""
-    evaluated = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    evaluated = _evaluated(armature)
     bones = evaluated.pose.bones
     buffer = np.empty(16 * len(bones), dtype=np.float32)
     bones.foreach_get("matrix", buffer)
@@ -124,10 +131,13 @@ def evaluated_poses(armature, rig: Rig) -> tuple[np.ndarray, np.ndarray]:
     return poses, np.array(evaluated.matrix_world, dtype=float)
 
 
+def _evaluated(armature):
+    return armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
+
+
 def deform_ends(armature, rig: Rig) -> np.ndarray:
     """The heads and tails (n, 4, 2) of the bones as Blender evaluates them now, in the armature's space."""
-    evaluated = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    bones = evaluated.pose.bones
+    bones = _evaluated(armature).pose.bones
     ends = np.ones((len(rig.names), 4, 2))
     for i, end in enumerate(("head", "tail")):
         buffer = np.empty(3 * len(bones), dtype=np.float32)

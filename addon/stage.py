@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import bpy
 
-from . import activity, compat, control, lock, rival, switch
+from . import activity, compat, control, lock, nla, rival, switch
 from .bake import PATHS
 from .convert import Character
 from .hold import written_bones
@@ -18,7 +18,8 @@ SOURCE, SIMULATED, KEPT = switch.SOURCE, "SIMULATED", "KEPT"
 @dataclass(frozen=True)
 class Played:
     """What an armature played at some moment, by names: the action (with its library) and its slot, each bone's
-    rotation mode and channels, what was turned off for it, and the switches of its controls."""
+    rotation mode and channels, what was turned off for it, the switches of its controls, and which of its NLA tracks
+    were muted."""
 
     animated: bool
     action: tuple[str, str | None]
@@ -26,6 +27,7 @@ class Played:
     channels: dict[str, tuple]
     muted: dict[str, rival.Muted]
     switches: control.Switches
+    tracks: tuple[bool, ...]
 
 
 def record(armature) -> Played:
@@ -42,11 +44,13 @@ def record(armature) -> Played:
         },
         {bone.name: rival.muted(bone) for bone in armature.pose.bones},
         control.switched(armature),
+        nla.state(armature),
     )
 
 
 def restore(armature, played: Played) -> None:
     """Plays again what was recorded."""
+    nla.restore(armature, played.tracks)
     if played.animated:
         compat.assign_action(armature, bpy.data.actions.get(played.action), played.slot, exact=True)
     else:
@@ -68,6 +72,7 @@ def play_source(armature) -> None:
     if settings.state == SOURCE:
         return
     switch.carry(armature)
+    nla.mute(armature)
     compat.assign_action(armature, settings.source_action, settings.source_slot, exact=True)
     control.turn(armature, control.parsed(settings.source_switches))
     for bone in armature.pose.bones:
@@ -80,10 +85,11 @@ def play_source(armature) -> None:
     _refresh()
 
 
-def set_simulated(armature, before: Played, action, members: Sequence = ()) -> None:
-    """Remembers the source, now that `action` plays instead, and with which others it was simulated; an earlier take
-    that was not kept is removed."""
+def set_simulated(armature, before: Played, action, members: Sequence = (), tracks: Sequence[str] = ()) -> None:
+    """Remembers the source, now that `action` plays instead, in NLA `tracks` of its own or without them, and with which
+    others it was simulated; an earlier take that was not kept is removed, and so are its tracks."""
     settings = armature.armature_dynamics
+    _replace_tracks(armature, before, tracks)
     settings.partners.clear()
     for member in members:
         if member != armature:
@@ -133,8 +139,11 @@ def _save(action) -> None:
 
 def restore_source(armature) -> None:
     """Plays the source again; the take's action stays in the file."""
+    _save_edits(armature)
     play_source(armature)
+    nla.remove(armature, nla.own(armature))
     settings = armature.armature_dynamics
+    settings.tracks = ""
     settings.source_action, settings.state = None, SOURCE  # a pointer left here would keep the action in the file
     for name in ("preview", *activity.NAMES):
         settings.property_unset(name)
@@ -151,6 +160,25 @@ def discard(armature) -> None:
     if animation and not (settings.source_animated or animation.action or animation.nla_tracks or animation.drivers):
         armature.animation_data_clear()
     settings.summary = settings.warnings = ""
+
+
+def _replace_tracks(armature, before: Played, tracks: Sequence[str]) -> None:
+    """The new tracks are the take's, and not those of an earlier one; what was keyed above those plays on above the new
+    ones."""
+    settings = armature.armature_dynamics
+    edits = bpy.data.actions.get(before.action) if settings.tracks else None
+    nla.remove(armature, nla.own(armature))
+    settings.tracks = "\n".join(tracks)
+    if edits and tracks:
+        compat.assign_action(armature, edits, before.slot, exact=True)
+    elif edits:
+        edits.use_fake_user = True
+
+
+def _save_edits(armature) -> None:
+    """Lets what was keyed above the tracks of a take stay in the file."""
+    if nla.own(armature) and armature.animation_data.action:
+        armature.animation_data.action.use_fake_user = True
 
 
 def _remove_take(settings) -> None:

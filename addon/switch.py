@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import floor
 
 import bpy
+import numpy as np
 from mathutils import Vector
 
-from . import compat
+from . import compat, nla
 
 SOURCE = "SOURCE"
 """The state of an armature that plays its own animation; see `stage`."""
@@ -18,6 +20,9 @@ PATH = re.compile(r"armature_dynamics\.connections\[(\d+)\]\.")
 
 OWN = re.compile(r'(pose\.bones\["(.*)"\]\.)?armature_dynamics[._](?!(active_joints|left_out)$)')
 """Data paths of settings of ours: keys of those mean something to a simulation. The two that it keys itself do not."""
+
+IN_TIME = re.compile(r"armature_dynamics(\.connections\[\d+\]\.enabled|[._]weight|_follow|_follow_ratio|_hold)$")
+"""Ends of the data paths of settings that mean something from frame to frame."""
 
 ON = 1.0 - 1e-6
 """Curves of switches mean on from here up, as Blender reads them."""
@@ -42,6 +47,27 @@ class Switch:
     outside: tuple[tuple[float, bool], ...] = ()
 
 
+@dataclass(frozen=True)
+class Sampled:
+    """A setting on whole frames from `first` on, as Blender evaluates it: `values` (F,), each until the next."""
+
+    first: int
+    values: np.ndarray
+    keyframe_points: tuple = ()
+
+    def evaluate(self, frame: float) -> float:
+        return float(self.values[min(max(floor(frame) - self.first, 0), len(self.values) - 1)])
+
+
+def elsewhere(armature) -> set[str]:
+    """The data paths of settings that drivers or NLA strips move, not curves of the source's action."""
+    own = {curve.data_path for curve in source_curves(armature) if not curve.mute}
+    drivers = armature.animation_data.drivers if armature.animation_data else ()
+    driven = {curve.data_path for curve in drivers if not curve.mute and IN_TIME.search(curve.data_path)}
+    played = {curve.data_path for curve in nla.curves(armature) if not curve.mute and IN_TIME.search(curve.data_path)}
+    return driven | (played - own)
+
+
 def enabled_path(index: int) -> str:
     """The data path, from the armature object, of a connection's Enabled setting."""
     return f"armature_dynamics.connections[{index}].enabled"
@@ -62,9 +88,9 @@ def enabled_curve(armature, index: int):
     return next((curve for curve in source_curves(armature) if curve.data_path == path and not curve.mute), None)
 
 
-def read_switch(armature, index: int, start: int, end: int) -> Switch:
-    """When the connection with that index holds, from frame `start` to `end`."""
-    curve = enabled_curve(armature, index)
+def read_switch(armature, index: int, start: int, end: int, sampled: dict[str, Sampled] | None = None) -> Switch:
+    """When the connection with that index holds, from frame `start` to `end`; what is `sampled` comes first."""
+    curve = (sampled or {}).get(enabled_path(index)) or enabled_curve(armature, index)
     if curve is None:
         return Switch(armature.armature_dynamics.connections[index].enabled)
     keys = [float(key.co[0]) for key in curve.keyframe_points]
@@ -88,7 +114,7 @@ def _changes(curve, keys: list[float], frames: Iterable[float]) -> Iterable[tupl
                 after = middle
             else:
                 before = middle
-        near = min(keys, key=lambda key: abs(key - after))
+        near = min(keys, key=lambda key: abs(key - after), default=round(after))
         yield (near if abs(near - after) < SAME_FRAME else after), now
 
 
@@ -116,6 +142,9 @@ def _all_curves(armature) -> list:
     actions = {action.name_full: (action, identifier) for action in (playing, settings.action) if action}
     if settings.source_action:
         actions.setdefault(settings.source_action.name_full, (settings.source_action, settings.source_slot))
+    for strip in nla.strips(armature):
+        if strip.action:
+            actions.setdefault(strip.action.name_full, (strip.action, compat.strip_slot(strip)))
     return [compat.curves(action, slot) for action, slot in actions.values() if action.library is None]
 
 
@@ -124,11 +153,14 @@ def carry(armature) -> None:
     take reads; they would be lost with the take's action."""
     settings = armature.armature_dynamics
     action = armature.animation_data.action if armature.animation_data else None
-    if settings.state == SOURCE or action is None or action != settings.action:
+    layered = nla.own(armature)
+    if settings.state == SOURCE or action is None or not (layered or action == settings.action):
         return
     new = {curve.data_path: curve for curve in compat.curves(action, compat.slot_identifier(armature))
            if OWN.match(curve.data_path)}  # fmt: skip
     old = {curve.data_path: curve for curve in source_curves(armature) if OWN.match(curve.data_path)}
+    if layered:  # what plays was keyed above the take's strip, and adds to the source
+        old = {path: curve for path, curve in old.items() if path in new}
     source = settings.source_action
     if (source and source.library) or {path: _keys(curve) for path, curve in new.items()} == {
         path: _keys(curve) for path, curve in old.items()

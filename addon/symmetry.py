@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 from mathutils import Matrix, Vector
 
+from . import nla
 from .bake import CHANNELS, bone_path
 from .problem import ConversionError
 from .switch import source_curves
@@ -51,7 +52,7 @@ def mirror_rolls(armature, names: Iterable[str]) -> None:
     """Gives the right one of each pair among these bones the roll of the left one; the pose looks as before. Raises
     ConversionError for bones with keys: they would turn with the roll."""
     pairs = uneven_rolls(armature, names)
-    keyed = {curve.data_path for curve in source_curves(armature)}
+    keyed = {curve.data_path for curve in (*source_curves(armature), *nla.curves(armature))}
     for _, right in pairs:
         if keyed & {bone_path(right, channel) for channel in CHANNELS}:
             raise ConversionError(f"bone {right!r} has keys, which would turn with its roll; mirror it by hand")

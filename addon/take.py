@@ -10,8 +10,8 @@ import bpy
 import numpy as np
 
 from ..core import Adaptive, Model, Motion, Simulation, SimulationError, Trajectory, compile_model
-from . import activity, adaptive_settings, connection, guiding, keying, objection, scenery, stage, touches
-from .bake import bake
+from . import activity, adaptive_settings, compat, connection, guiding, keying, nla, objection, scenery, stage, touches
+from .bake import bake, playing
 from .cast import Actor, Cast, assemble
 from .conduct import conduct
 from .connection import Grip
@@ -65,12 +65,13 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
     members = connection.group(armature)
     for member in members:
         read_rig(member)
-        objection.check_blending(member)
+        nla.check(member)
     before = [stage.record(member) for member in members]
     bakes, done = [], False
     try:
         for member in members:
             stage.play_source(member)
+        sources = [(playing(member), compat.slot_identifier(member)) for member in members]
         cast, surroundings = yield from _cast(armature, members, start, end, beyond=keys.blend_out > 0)
         fields, news = yield from _stage("sample", read_fields(start, end, members))
         grips, warnings = connection.connect(cast, start, end, frame_time())
@@ -104,12 +105,16 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
         clock.append(time.perf_counter())
         loops = [list(trajectory.loop_names).index(grip.name) for grip in grips]
         closed = trajectory.loop_closed[skipped:][:frames, loops] if loops else np.empty((len(poses), 0), dtype=bool)
-        fidelity = yield from _stage("measure", measure(cast, grips, poses, closed, bakes))
         movable = adaptive_settings.movable(simulation.model)
         rows = slice(skipped, skipped + frames)
         active = [activity.of(actor, trajectory, movable, rows, start) if adaptive else None for actor in cast.actors]
         for actor, baked, own in zip(cast.actors, bakes, active):
             activity.write(actor.armature, baked.action, own)
+        tracks = [
+            nla.push(actor.armature, *source, keys.frames(actor.source)) if settings.result == nla.STRIP else []
+            for actor, source in zip(cast.actors, sources)
+        ]
+        fidelity = yield from _stage("measure", measure(cast, grips, poses, closed, bakes))
         done = True
     finally:
         if not done:
@@ -117,8 +122,8 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
                 stage.restore(member, played)
             for baked in bakes:
                 bpy.data.actions.remove(baked.action)
-    for member, played, baked in zip(members, before, bakes):
-        stage.set_simulated(member, played, baked.action, members)
+    for member, played, baked, own in zip(members, before, bakes, tracks):
+        stage.set_simulated(member, played, baked.action, members, own)
     seconds = dict(zip(("convert", "simulate", "bake"), np.diff(clock).tolist(), strict=True))
     report = Report(
         input=bpy.data.filepath, armature=armature.name, bodies=simulation.model.n - len(cast.linked),
@@ -204,7 +209,7 @@ def _cast(armature, members: list, start: int, end: int, *, beyond: bool):
     sampling = sample_props(connection.props_of(members), surroundings.shapes, start, end)
     props = yield from _stage("sample", sampling, parts - 1, parts)
     surroundings.warnings += [scenery.deforms(prop.thing.name) for prop in props if prop.shape and not prop.rigid]
-    return assemble(actors, props, connection.needed_links(members, start, end)), surroundings
+    return assemble(actors, props, connection.needed_links(actors, start, end)), surroundings
 
 
 def actor_of(armature, source: Source) -> Actor:

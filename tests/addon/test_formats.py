@@ -167,6 +167,14 @@ def test_reduced_keys_survive_too(file_format, tmp_path):
     assert lost(armature, file_format, tmp_path / f"reduced{file_format.ending}") < EXACT
 
 
+def test_a_result_in_a_strip_survives(file_format, tmp_path):
+    """Exporters take strips apart: each is an animation of its own, or all are evaluated together."""
+    armature = walker()
+    skin(armature)
+    kept(armature, result="STRIP")
+    assert lost(armature, file_format, tmp_path / f"strip{file_format.ending}") < EXACT
+
+
 def test_a_persons_fall_survives(person, file_format, tmp_path):
     """Many bones, names with dots, and bones without keys that are carried along."""
     skin(person)
