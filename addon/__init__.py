@@ -2,11 +2,21 @@
 
 import bpy
 
-from . import command, connection_list, directing_panel, operators, overlay, panel, preflight_list, properties
+from . import (
+    command,
+    connection_list,
+    directing_panel,
+    motion,
+    operators,
+    overlay,
+    panel,
+    preflight_list,
+    properties,
+)
 
 CLASSES = (
     *properties.CLASSES, *operators.CLASSES, *panel.CLASSES, *preflight_list.CLASSES, *directing_panel.CLASSES,
-    *connection_list.CLASSES,
+    *connection_list.CLASSES, *motion.CLASSES,
 )  # fmt: skip
 
 _commands: list = []
@@ -17,6 +27,7 @@ def register() -> None:
     for cls in CLASSES:
         bpy.utils.register_class(cls)
     properties.attach()
+    motion.attach()
     overlay.register()
     _commands.append(bpy.utils.register_cli_command("armature_dynamics", command.run_in_blender))
 
@@ -24,6 +35,7 @@ def register() -> None:
 def unregister() -> None:
     bpy.utils.unregister_cli_command(_commands.pop())
     overlay.unregister()
+    motion.detach()
     properties.detach()
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)

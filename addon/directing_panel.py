@@ -3,6 +3,7 @@
 import bpy
 
 from . import directing
+from .motion import ARMATURE_DYNAMICS_PT_motion_presets
 from .operators import OnArmature
 from .panel import SidebarPart
 from .role import SIMULATED
@@ -144,6 +145,7 @@ class ARMATURE_DYNAMICS_PT_directing(SidebarPart, bpy.types.Panel):
         for text, frequency in FIRMNESS:
             button = row.operator("armature_dynamics.follow", text=text)
             button.frequency, button.where = frequency, "SELECTED" if posing else "ALL"
+        ARMATURE_DYNAMICS_PT_motion_presets.draw_menu(layout, text="Motion")
         column = layout.column()
         column.use_property_split = True
         column.prop(armature.armature_dynamics, "weight")

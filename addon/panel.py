@@ -9,6 +9,7 @@ from . import stage
 from .adaptive_settings import BUDGET, OFF, SETTING
 from .collider import NONE
 from .keying import REDUCED, STEP
+from .motion import ARMATURE_DYNAMICS_PT_quality_presets
 from .override import REMEDY
 from .role import IGNORED
 from .surface import VALUES, materials
@@ -54,6 +55,7 @@ class ARMATURE_DYNAMICS_PT_sidebar(bpy.types.Panel):
         row = layout.row(align=True)
         row.prop(settings, "frame_start")
         row.prop(settings, "frame_end")
+        ARMATURE_DYNAMICS_PT_quality_presets.draw_menu(layout, text="Quality")
         column = layout.column()
         column.scale_y = 1.5
         column.operator("armature_dynamics.simulate", icon="PHYSICS")

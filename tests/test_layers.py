@@ -14,6 +14,7 @@ ADDON = [ROOT / "__init__.py", *sorted((ROOT / "addon").rglob("*.py"))]
 SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
 COMMANDS = [path for path in sorted((ROOT / "scripts").glob("*.py")) if not path.stem.endswith("_scene")]
 BLENDER = {"bpy", "mathutils", "bpy_extras", "bl_math", "bmesh", "gpu", "gpu_extras", "blf", "addon_utils"}
+BLENDER |= {"bl_operators", "bl_ui"}  # Blender's own scripts, whose classes are there to be built on
 BLENDER |= {"rigify", "io_anim_bvh"}  # add-ons that every supported Blender brings along
 
 

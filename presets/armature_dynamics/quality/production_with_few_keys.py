@@ -1,0 +1,11 @@
+import bpy
+
+settings = bpy.context.object.armature_dynamics
+shared = bpy.context.scene.armature_dynamics
+
+settings.substeps = 0
+settings.key_mode = "REDUCED"
+settings.key_step = 2
+settings.key_distance = 1.0
+settings.key_angle = 0.1
+shared.adaptive = "OFF"
