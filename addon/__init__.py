@@ -12,11 +12,12 @@ from . import (
     panel,
     preflight_list,
     properties,
+    setup_panel,
 )
 
 CLASSES = (
     *properties.CLASSES, *operators.CLASSES, *panel.CLASSES, *preflight_list.CLASSES, *directing_panel.CLASSES,
-    *connection_list.CLASSES, *motion.CLASSES,
+    *connection_list.CLASSES, *motion.CLASSES, *setup_panel.CLASSES,
 )  # fmt: skip
 
 _commands: list = []
