@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bpy
+import numpy as np
 
 SLOTTED = bpy.app.version >= (4, 4, 0)
 """Actions keep their curves in slots, layers, strips and channelbags; Action.fcurves is gone from 5.0 on."""
@@ -85,6 +86,14 @@ def select_bone(pose_bone, on: bool) -> None:
     """Selects a bone, or deselects it."""
     holder = pose_bone if hasattr(pose_bone, "select") else pose_bone.bone
     holder.select = on
+
+
+def selected_bones(armature) -> set[str]:
+    """The names of the bones that are selected."""
+    bones = armature.pose.bones if "select" in bpy.types.PoseBone.bl_rna.properties else armature.data.bones
+    flags = np.empty(len(bones), dtype=bool)
+    bones.foreach_get("select", flags)
+    return {bone.name for bone, selected in zip(bones, flags) if selected}
 
 
 def import_fbx(path: str) -> None:

@@ -1,12 +1,13 @@
-"""Draws in the 3D view what selected armatures are connected to, what collides, and where they touched."""
+"""Draws in the 3D view what selected armatures are as physics, what they are connected to, and where they touched."""
 
 import bpy
 import numpy as np
 
-from . import activity, stage, take, touches, wires
+from . import activity, balance, compat, ghost, memory, stage, standing, take, touches, wires
 from .convert import rest_shapes
 from .problem import ConversionError
-from .rig import read_rig, rigid
+from .reach import Reach
+from .rig import posed, read_rig
 
 DASHES = 9
 """Dashes of a line, whatever its length."""
@@ -22,6 +23,18 @@ SHAPE, POINT, FORCE = (0.1, 0.8, 0.75, 0.8), (1.0, 0.9, 0.2, 1.0), (1.0, 0.25, 0
 
 ACTIVE, RIGID = (0.3, 1.0, 0.15, 0.75), (0.6, 0.3, 1.0, 0.75)
 """Colours of bones that move in an adaptive simulation, and of those that do not."""
+
+AXES = (1.0, 0.2, 0.32, 1.0), (0.54, 0.86, 0.0, 1.0), (0.16, 0.55, 1.0, 1.0)
+"""Colours of a joint's axes, as Blender has them."""
+
+RANGE, STOPPED, NEEDLE = (0.35, 0.75, 1.0), (1.0, 0.2, 0.15), (1.0, 1.0, 1.0, 1.0)
+"""Colours of how far joints may turn, and of those that are so far; of where their bones are."""
+
+FACE, EDGE = 0.12, 0.8
+"""How much these cover."""
+
+MASS, TRACE, GHOST = (1.0, 0.35, 0.9, 1.0), (1.0, 0.35, 0.9, 0.5), (0.95, 0.95, 0.95, 0.45)
+"""Colours of the center of mass, of its way, and of the source animation."""
 
 POINT_SIZE = 6.0
 """[pixels]"""
@@ -41,6 +54,7 @@ def unregister() -> None:
     wires.forget_all()
     touches.forget_all()
     activity.forget_all()
+    memory.forget_all()
 
 
 def _draw() -> None:
@@ -79,11 +93,47 @@ def figures(armature, frame: int) -> list[tuple]:
     moved = activity.kept(armature) if settings.show_activity and taken else None
     if moved and armature.mode != "EDIT":
         drawn += _bones_by_activity(armature, moved.names, moved.at(frame))
+    if settings.show_ghost and taken and (seen := ghost.ghosts.kept(armature)):
+        drawn.append(("LINES", GHOST, seen.at(frame, np.array(armature.matrix_world))))
+    if settings.show_joints or settings.show_mass:
+        drawn += _physique(armature, settings, taken)
     met = touches.kept(armature) if settings.show_contacts and taken else None
     if met:
         points, arrows = met.at(frame)
         drawn += [("LINES", FORCE, arrows), ("POINTS", POINT, points)]
     return drawn
+
+
+def _physique(armature, settings, taken: bool) -> list[tuple]:
+    """The joints with their ranges, and the center of mass."""
+    known, drawn = standing.known(armature), []
+    if known is None:
+        return drawn
+    poses = known.poses(armature)
+    if settings.show_joints:
+        drawn += _joints(armature, known.reach, poses)
+    if settings.show_mass:
+        drawn.append(
+            ("LINES", MASS, balance.lines(known, poses, settings.ground_height if settings.use_ground else None))
+        )
+        trace = balance.traces.kept(armature) if taken else None
+        if trace:
+            drawn.append(("LINES", TRACE, trace.lines()))
+    return drawn
+
+
+def _joints(armature, reach: Reach, poses: np.ndarray) -> list[tuple]:
+    """In Pose Mode those of the selected bones, or of those that selected controls carry, where there are any."""
+    selected = compat.selected_bones(armature) if armature.mode == "POSE" else ()
+    own, bones = None, armature.pose.bones
+    if selected:
+        own = [not selected.isdisjoint((name, bones[name].armature_dynamics.control)) for name in reach.names]
+        own = np.array(own, dtype=bool)
+    seen, drawn = reach.at(poses, own), []
+    for stopped, color in ((False, RANGE), (True, STOPPED)):
+        drawn += [("TRIS", (*color, FACE), seen.faces(stopped)), ("LINES", (*color, EDGE), seen.lines(stopped))]
+    drawn += [("LINES", color, seen.axes[:, axis].reshape(-1, 3)) for axis, color in enumerate(AXES)]
+    return [*drawn, ("LINES", NEEDLE, seen.needles.reshape(-1, 3))]
 
 
 def _bones_by_activity(armature, names: list[str], active: np.ndarray) -> list[tuple]:
@@ -113,8 +163,7 @@ def shape_lines(armature) -> np.ndarray:
     known = wires.known(armature, looks) or _prepared(armature, looks)
     if not known.names:
         return none
-    poses = np.array([armature.pose.bones[name].matrix for name in known.names])
-    return known.at(rigid(world @ poses)).astype(np.float32)
+    return known.at(posed(armature, known.bodies))
 
 
 def _looks(armature, world: np.ndarray) -> tuple:

@@ -177,9 +177,8 @@ class ARMATURE_DYNAMICS_PT_display(SidebarPart, bpy.types.Panel):
         layout = self.layout
         layout.use_property_split, layout.use_property_decorate = True, False
         settings = context.object.armature_dynamics
-        layout.prop(settings, "show_shapes")
-        layout.prop(settings, "show_contacts")
-        layout.prop(settings, "show_activity")
+        for name in ("shapes", "joints", "mass", "contacts", "activity", "ghost"):
+            layout.prop(settings, f"show_{name}")
 
 
 class ARMATURE_DYNAMICS_PT_result(SidebarPart, bpy.types.Panel):

@@ -238,6 +238,22 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         "current frame",
         default=False,
     )
+    show_joints: BoolProperty(
+        name="Joints",
+        description="Draw the joints' axes, and how far they may turn; red where they are at their limit. In Pose Mode "
+        "those of the selected bones",
+        default=False,
+    )
+    show_mass: BoolProperty(
+        name="Center of Mass",
+        description="Draw the character's center of mass, the place below it, and its way through the last simulation",
+        default=False,
+    )
+    show_ghost: BoolProperty(
+        name="Source Ghost",
+        description="Draw the source animation as sticks beside the last simulation, as long as Blender runs",
+        default=False,
+    )
     connections: CollectionProperty(
         type=ARMATURE_DYNAMICS_PG_connection,
         name="Connections",

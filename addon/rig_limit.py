@@ -44,6 +44,20 @@ def read_limits(bone) -> tuple[np.ndarray, np.ndarray] | None:
     return (lower, upper) if np.isfinite([lower, upper]).any() else None
 
 
+def looks_of(armature) -> tuple:
+    """All that the limits of an armature's bones depend on: cheap to read, for every drawing."""
+    bones, columns = armature.pose.bones, []
+    for name, kind in (("lock_ik", bool), ("use_ik_limit", bool), ("ik_min", np.float32), ("ik_max", np.float32)):
+        for axis in "xyz":
+            columns.append(np.empty(len(bones), dtype=kind))
+            bones.foreach_get(f"{name}_{axis}", columns[-1])
+    own = (own for bone in bones for own in bone.constraints if own.type == "LIMIT_ROTATION")
+    written = ("owner_space", *(f"{name}_{axis}" for axis in "xyz" for name in ("use_limit", "min", "max")))
+    return b"".join(column.tobytes() for column in columns), tuple(
+        getattr(limit, name) for limit in own for name in written
+    )
+
+
 def _frame(frame: JointFrame, axes: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> JointFrame:
     """A joint with these limits about a bone's `axes` (3, 3) at rest: a hinge where it turns about one axis alone."""
     free = np.flatnonzero(upper - lower > STIFF)

@@ -10,7 +10,20 @@ import bpy
 import numpy as np
 
 from ..core import Adaptive, Model, Motion, Simulation, SimulationError, Trajectory, compile_model
-from . import activity, adaptive_settings, compat, connection, guiding, keying, nla, objection, scenery, stage, touches
+from . import (
+    activity,
+    adaptive_settings,
+    compat,
+    connection,
+    guiding,
+    keying,
+    nla,
+    objection,
+    scenery,
+    seen,
+    stage,
+    touches,
+)
 from .bake import bake, playing
 from .cast import Actor, Cast, assemble
 from .conduct import conduct
@@ -148,9 +161,10 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
         allowed=keys.tolerance,
         controlled=any(actor.character.rig.controls for actor in cast.actors),
     )
-    for actor, own in zip(cast.actors, active):
+    for actor, own, baked in zip(cast.actors, active, bakes):
         _keep_touches(actor, trajectory, first)
         activity.keep(actor.armature, own)
+        seen.keep(actor, baked.played, poses[:, actor.links])
     for member in members:
         own = member.armature_dynamics
         own.preview = adaptive is not None and adaptive.budget is not None

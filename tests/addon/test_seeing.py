@@ -1,0 +1,248 @@
+"""What the overlays show of joints, of the center of mass and of the source animation."""
+
+import bpy
+import numpy as np
+import pytest
+from armature_dynamics.addon import balance, compat, ghost, operators, overlay, reach, standing
+from rigs import chain, key, make_rig, simulate, world_heads
+
+
+def drawn(armature, color, frame=1):
+    """All points of the lines of one color."""
+    color = color if len(color) == 4 else (*color, overlay.EDGE)
+    found = [points for _, own, points in overlay.figures(armature, frame) if own == color]
+    return np.concatenate([np.empty((0, 3)), *found])
+
+
+def turn(armature, bone, **angles):
+    armature.pose.bones[bone].rotation_mode = "XYZ"
+    for axis, angle in angles.items():
+        setattr(armature.pose.bones[bone].rotation_euler, axis, angle)
+    bpy.context.view_layer.update()
+
+
+def limited(height=2.0, **limits):
+    """Two bones along x, the second of which may turn about its own axes by so many degrees."""
+    armature = chain(2, height=height)
+    limit = armature.pose.bones["bone1"].constraints.new("LIMIT_ROTATION")
+    limit.owner_space = "LOCAL"
+    for axis, (low, high) in limits.items():
+        setattr(limit, f"use_limit_{axis}", True)
+        setattr(limit, f"min_{axis}", np.radians(low))
+        setattr(limit, f"max_{axis}", np.radians(high))
+    limit.influence = 0.0  # it says how far, and stops nothing
+    operators.make_dynamic(armature)
+    own = armature.armature_dynamics
+    own.use_rig_limits, own.show_joints = True, True
+    return armature
+
+
+def only_joint(armature):
+    """What is drawn of the only joint that turns."""
+    known = standing.known(armature)
+    return known.reach.at(known.poses(armature))
+
+
+def test_nothing_is_drawn_unasked():
+    """Every overlay is a toggle that is off at first."""
+    armature = chain(3)
+    simulate(armature)
+    assert overlay.figures(armature, 5) == []
+
+
+def test_the_cone_is_the_ellipse_of_the_limits():
+    """In the boundary the swing, as a rotation vector, satisfies the equation of an ellipse that is lopsided as the
+    limits are, and where they end on the axes it turns by just that."""
+    armature = limited(x=(-20, 60), y=(-15, 30), z=(-50, 35))
+    seen = only_joint(armature)
+    place = np.array([0.3, 0, 2])
+    assert np.allclose(seen.arcs[0, 0], place, atol=1e-6), "the joint's place"
+    directions = (seen.arcs[0, 1:] - place) / np.linalg.norm(seen.arcs[0, 1:] - place, axis=1, keepdims=True)
+    bone = np.array(armature.data.bones["bone1"].matrix_local)[:3, :3]
+    x, along, z = (directions @ bone).T
+    angle = np.arccos(np.clip(along, -1, 1))
+    # the axis of the turn from y to (x, along, z) is (z, 0, -x)
+    swing = np.stack([z, -x], axis=1) * (angle / np.hypot(x, z))[:, None]
+    half = np.radians(np.where(swing > 0, (60, 35), (20, 50)))
+    assert np.allclose(((swing / half) ** 2).sum(axis=1), 1.0, atol=1e-4)
+    assert np.allclose(np.degrees([swing[:, 0].max(), swing[:, 0].min()]), (60, -20), atol=0.01)
+    assert np.allclose(np.degrees([swing[:, 1].max(), swing[:, 1].min()]), (35, -50), atol=0.01)
+    # the dial stands out on the bone, and its x axis would twist about y from one end to the other
+    dial = (seen.dials[0, 1:] - seen.dials[0, 0]) @ bone
+    assert np.allclose(dial[:, 1], 0, atol=1e-6)
+    assert np.allclose(np.degrees(np.arctan2(-dial[[0, -1], 2], dial[[0, -1], 0])), (-15, 30), atol=0.01)
+
+
+def test_a_hinge_shows_an_arc_with_two_ends():
+    """One axis that may turn is a hinge; its arc lies square to it."""
+    armature = limited(x=(-10, 120), y=(0, 0), z=(0, 0))
+    seen = only_joint(armature)
+    bone = np.array(armature.data.bones["bone1"].matrix_local)[:3, :3]
+    arc = (seen.arcs[0, 1:] - seen.arcs[0, 0]) @ bone
+    assert np.allclose(arc[:, 0], 0, atol=1e-6) and not len(seen.dials)
+    assert np.allclose(np.degrees(np.arctan2(arc[[0, -1], 2], arc[[0, -1], 1])), (-10, 120), atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("angles", "stopped"),
+    [
+        ({"x": 0}, False), ({"x": 55}, False), ({"x": 60}, True), ({"x": 80}, True), ({"x": -15}, False),
+        ({"x": -20}, True), ({"z": 34}, False), ({"z": 40}, True), ({"y": 25}, False), ({"y": 31}, True),
+        ({"y": -15}, True),
+    ],
+)  # fmt: skip
+def test_a_joint_at_its_limit_is_red(angles, stopped):
+    """Animators look for what stops a limb; each way of turning has its own sign of it."""
+    armature = limited(x=(-20, 60), y=(-15, 30), z=(-50, 35))
+    turn(armature, "bone1", **{axis: np.radians(angle) for axis, angle in angles.items()})
+    assert bool(len(drawn(armature, overlay.STOPPED))) == stopped
+    assert len(drawn(armature, overlay.RANGE)), "the twist or the swing is free still"
+
+
+@pytest.mark.parametrize(("locked", "free"), [("z", "y"), ("y", "z")])
+def test_what_hardly_turns_is_not_always_red(locked, free):
+    """A locked axis is at its limit wherever it is: that would be no news."""
+    armature = limited(x=(-40, 40), **{locked: (0, 0), free: (-20, 20)})
+    for angle, stopped in ((0.3, False), (-0.5, False), (0.75, True)):
+        turn(armature, "bone1", x=angle)
+        assert bool(len(drawn(armature, overlay.STOPPED))) == stopped
+    turn(armature, "bone1", x=0, **{locked: 0.1})
+    assert len(drawn(armature, overlay.STOPPED))
+
+
+def test_ranges_stay_with_the_bone_above_and_needles_with_the_bone():
+    """The range belongs to the bone that carries the joint; the same turn of both moves all of it as one."""
+    armature = limited(x=(-20, 60), y=(-15, 30), z=(-50, 35))
+    before = only_joint(armature)
+    turn(armature, "bone1", x=0.4, z=-0.3)
+    bent = only_joint(armature)
+    assert np.allclose(bent.arcs, before.arcs, atol=1e-6) and np.allclose(bent.axes, before.axes, atol=1e-6)
+    tip = bent.needles[0, 1] - bent.needles[0, 0]
+    assert np.allclose(tip / np.linalg.norm(tip), np.array(armature.pose.bones["bone1"].matrix)[:3, 1], atol=1e-6)
+    armature.rotation_euler, armature.location = (0.3, 1.0, -0.4), (1, 2, 3)
+    bpy.context.view_layer.update()
+    world = np.array(armature.matrix_world)
+    moved = only_joint(armature)
+    for name in ("arcs", "dials", "needles", "axes"):
+        assert np.allclose(getattr(bent, name) @ world[:3, :3].T + world[:3, 3], getattr(moved, name), atol=1e-5)
+
+
+def test_ranges_follow_settings_and_edits():
+    """What was prepared is prepared again when an animator changes what it depends on, and only then."""
+    armature = limited(x=(-20, 60))
+    first = standing.known(armature)
+    assert standing.known(armature) is first
+    armature.pose.bones["bone1"].constraints[0].max_x = 0.2
+    second = standing.known(armature)
+    assert second is not first
+    bpy.ops.object.mode_set(mode="EDIT")
+    assert standing.known(armature) is None
+    armature.data.edit_bones["bone1"].head.z += 0.1
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert np.allclose(only_joint(armature).arcs[0, 0], (0.3, 0, 2.1), atol=1e-6)
+    armature.pose.bones["bone1"].armature_dynamics.role = "IGNORED"
+    assert not len(only_joint(armature).arcs)
+
+
+def test_after_a_simulation_the_range_is_the_one_that_it_had():
+    """A start pose outside the range widens it: what was simulated is within it, not red."""
+    armature = limited(x=(-20, 60), y=(-15, 30), z=(-50, 35))
+    turn(armature, "bone1", x=1.5)
+    key(armature, "bone1", "rotation_euler", {1: (1.5, 0, 0)})
+    assert len(drawn(armature, overlay.STOPPED))
+    simulate(armature)
+    bone = np.array(armature.data.bones["bone1"].matrix_local)[:3, :3]
+    arc = (only_joint(armature).arcs[0, 1:] - only_joint(armature).arcs[0, 0]) @ bone
+    widest = np.arctan2(arc[:, 2], arc[:, 1]).max()
+    assert 1.5 < widest < 1.51
+
+
+def test_in_pose_mode_only_selected_bones_show_their_joints():
+    """Sixty cones at a time say nothing."""
+    armature = chain(4)
+    operators.make_dynamic(armature)
+    armature.armature_dynamics.show_joints = True
+    everything = len(drawn(armature, overlay.NEEDLE))
+    bpy.ops.object.mode_set(mode="POSE")
+    for bone in armature.pose.bones:
+        compat.select_bone(bone, False)
+    assert len(drawn(armature, overlay.NEEDLE)) == everything
+    compat.select_bone(armature.pose.bones["bone2"], True)
+    assert len(drawn(armature, overlay.NEEDLE)) == everything / 3
+
+
+def test_a_person_standing_bends_nothing_to_its_end(person):
+    """A recognised rig at rest is within all its ranges, and each of its joints has one."""
+    known = standing.known(person)
+    seen = known.reach.at(known.poses(person))
+    assert len(known.reach.names) == (known.parents >= 0).sum() >= 15
+    assert not seen.bent.any() and not seen.twisted.any()
+    assert np.isfinite(seen.arcs).all() and np.isfinite(seen.dials).all()
+
+
+def test_the_center_of_mass_is_the_mean_of_the_masses():
+    """Two rods of one shape balance in the middle between theirs, above the circle on the ground."""
+    armature = make_rig([("a", (0, 0, 1), (0, 0, 1.4), None, False), ("b", (0, 0, 1.4), (0, 0, 1.8), "a", True)])
+    operators.make_dynamic(armature)
+    armature.armature_dynamics.show_mass, armature.armature_dynamics.ground_height = True, -0.5
+    turn(armature, "b", x=np.pi / 2)
+    # from their tops and bottoms: (0, 0, 1.2) and 0.2 m beside (0, 0, 1.4)
+    side = np.array(armature.pose.bones["b"].matrix)[:3, 1]
+    expected = 0.5 * ((0, 0, 1.2) + np.array([0, 0, 1.4]) + 0.2 * side)
+    known = standing.known(armature)
+    assert np.allclose(balance.center(known, known.poses(armature)), expected, atol=1e-5)
+    points = drawn(armature, overlay.MASS)
+    ball, plumb, circle = points[:144], points[144:146], points[146:]
+    assert np.allclose(ball.mean(axis=0), expected, atol=1e-5)
+    assert np.allclose(plumb, [expected, (*expected[:2], -0.5)], atol=1e-5)
+    assert np.allclose(circle[:, 2], -0.5)
+
+
+def test_the_trace_falls_as_a_stone():
+    """The center of mass of what is thrown goes its parabola, however it tumbles."""
+    armature = chain(3, height=5.0)
+    simulate(armature, end=13, use_ground=False, show_mass=True)
+    trace = drawn(armature, overlay.TRACE)
+    known = standing.known(armature)
+    bpy.context.scene.frame_set(1)
+    assert np.allclose(trace[0], balance.center(known, known.poses(armature)), atol=1e-5)
+    bpy.context.scene.frame_set(13)
+    assert np.allclose(trace[-1], balance.center(known, known.poses(armature)), atol=1e-5)
+    fallen = 0.5 * 9.81 * (np.arange(13) / 24) ** 2
+    points = balance.traces.kept(armature).points
+    assert np.allclose(points[0] - points, np.outer(fallen, (0, 0, 1)), atol=1e-3)
+    bpy.ops.armature_dynamics.discard()
+    assert len(drawn(armature, overlay.MASS)) and not len(drawn(armature, overlay.TRACE)), "a trace of what is gone"
+
+
+def test_the_ghost_does_what_the_source_did():
+    """Compared with how the rig stands when the source plays, in the take and when it is kept."""
+    armature = chain(3, height=1.0)
+    armature.scale = (2, 2, 2)
+    armature.rotation_euler.z = 0.7
+    key(armature, "bone1", "rotation_quaternion", {1: (1, 0, 0, 0), 13: (0.8, 0.6, 0, 0)})
+    bpy.context.scene.frame_set(9)
+    expected = world_heads(armature)
+    tip = np.array(armature.matrix_world @ armature.pose.bones["bone2"].tail)
+    simulate(armature, end=13, show_ghost=True)
+    bpy.context.scene.frame_set(9)
+    for state in ("SIMULATED", "KEPT"):
+        assert armature.armature_dynamics.state == state
+        sticks = drawn(armature, overlay.GHOST, 9)
+        places = np.array([*(expected[f"bone{i}"] for i in (0, 1, 1, 2, 2)), tip])
+        assert np.allclose(sticks, places, atol=1e-5)
+        assert not len(drawn(armature, overlay.GHOST, 14))
+        bpy.ops.armature_dynamics.keep.poll() and bpy.ops.armature_dynamics.keep()
+    bpy.ops.armature_dynamics.restore_source()
+    assert not len(drawn(armature, overlay.GHOST, 9)) and ghost.ghosts.kept(armature)
+
+
+def test_bounds_of_drawn_lines_hold_a_full_turn():
+    """A joint without limits is drawn as one that turns all the way, not as numbers that are none."""
+    armature = chain(2)
+    operators.make_dynamic(armature)
+    known = standing.known(armature)
+    known.joints[1].lower, known.joints[1].upper = np.full(3, -np.inf), np.full(3, np.inf)
+    seen = reach.Reach(known).at(known.poses(armature))
+    assert np.isfinite(seen.arcs).all() and np.isfinite(seen.dials).all()
+    assert not seen.bent.any() and not seen.twisted.any()
