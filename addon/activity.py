@@ -7,15 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core import Trajectory
-from . import compat
+from . import compat, readings
 from .cast import Actor
-from .fcurve import write_lines
 from .kept import Kept
 
 NAMES = ("active_joints", "left_out")
 """The settings of the armature that curves are for."""
-
-SHARE, ERROR = PATHS = tuple(f"armature_dynamics.{name}" for name in NAMES)
 
 WAIST, WIDTH = 0.1, 0.1
 """Where a bone is thickest and how thick it is there, as parts of its length: as Blender draws it."""
@@ -61,15 +58,11 @@ def _active(trajectory: Trajectory) -> np.ndarray:
 def write(armature, action, activity: Activity | None) -> None:
     """Writes how many of the joints were active, in percent, and what was left out as curves of the action that the
     armature plays, in place of those that its source may have."""
-    holder = compat.channels(armature, action, compat.slot_identifier(armature))
-    for curve in [curve for curve in holder.fcurves if curve.data_path in PATHS]:
-        holder.fcurves.remove(curve)
-    if activity is None:
-        return
-    group = holder.groups.get("Adaptive") or holder.groups.new("Adaptive")
-    share = 100.0 * activity.active.mean(axis=1) if activity.names else np.zeros(len(activity.active))
-    for path, values in zip(PATHS, (share, activity.left_out)):
-        write_lines(holder, group, path, values[:, None], activity.first)
+    columns, first = (), 0
+    if activity:
+        share = 100.0 * activity.active.mean(axis=1) if activity.names else np.zeros(len(activity.active))
+        columns, first = (share, activity.left_out), activity.first
+    readings.replace(armature, action, compat.slot_identifier(armature), "Adaptive", NAMES, columns, first)
 
 
 _kept = Kept()

@@ -22,14 +22,16 @@ PIECE = 5000
 @dataclass(frozen=True)
 class Fidelity:
     """Largest differences over all frames and bones: place [m], turn [deg], and how far a bone's joint is from where
-    its parent carries it [m]; the largest coordinate [m] of a bone in the world or from the armature's origin; and how
-    far the ends of each connection come apart while it holds [m], NaN where it never does."""
+    its parent carries it [m]; the largest coordinate [m] of a bone in the world or from the armature's origin; how far
+    the ends of each connection come apart while it holds [m], NaN where it never does; and the third on each frame
+    (F,)."""
 
     error_m: float
     error_deg: float
     separation_m: float
     reach_m: float
     gaps_m: np.ndarray
+    separations_m: np.ndarray
 
 
 def measure(
@@ -59,17 +61,18 @@ def measure(
             yield (i + 1) / count
     finally:
         scene.frame_set(current, subframe=subframe)
-    worst, size = np.zeros(4), max(1, PIECE // len(cast.links))
+    found, size = np.zeros((count, 4)), max(1, PIECE // len(cast.links))
     for first in range(0, count, size):
         rows = slice(first, min(first + size, count))
         for follower in followers:
             links = follower.actor.links
-            actual[rows, links], found = follower.compared(rows, poses[rows, links])
-            worst = np.maximum(worst, found[exact[rows]].max(axis=0, initial=0.0))
+            actual[rows, links], own = follower.compared(rows, poses[rows, links])
+            found[rows] = np.maximum(found[rows], own)
         yield 1.0
     ends = [[-1 if end.number is None else end.number for end in (grip.host, grip.real)] for grip in grips]
     gaps = [_gap(grip, *actual[:, own].swapaxes(0, 1), closed[:, k]) for k, (grip, own) in enumerate(zip(grips, ends))]
-    return Fidelity(*(float(value) for value in worst), np.array(gaps))
+    worst = found[exact].max(axis=0, initial=0.0)
+    return Fidelity(*map(float, worst), np.array(gaps), found[:, 2])
 
 
 class _Follower:

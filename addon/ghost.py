@@ -32,16 +32,18 @@ class Ghost:
 ghosts: Memory[Ghost] = Memory()
 
 
-def of(armature, character: Character, source: Source) -> Ghost:
-    """From each link's joint to those of the links that it carries; the last ones of a limb to their bones' tails."""
+def of(character: Character, source: Source) -> Ghost:
+    """From each link's joint to those of the links that it carries; the last ones of a limb to twice as far as their
+    center of mass, as the bones of some files end anywhere."""
     number = {link: i for i, link in enumerate(character.links)}
     jointed = [(number[link.parent], i) for i, link in enumerate(character.links) if link.parent in number]
     last = sorted(set(range(len(number))) - {above for above, _ in jointed})
     begin = min(source.start - source.first, len(source.poses) - 1)
     poses = source.poses[begin : source.end - source.first + 1]
     bones = [character.bones[i] for i in last]
-    tips = np.array([(0.0, armature.data.bones[character.rig.names[bone]].length, 0.0, 1.0) for bone in bones])
-    tails = poses[:, bones] @ tips[:, :, None]
+    scale = np.linalg.norm(character.rig.world[:3, 0])
+    tips = [character.offsets[i] @ character.links[i].center_of_mass * 2.0 / scale for i in last]
+    tails = poses[:, bones] @ np.insert(np.reshape(tips, (-1, 3)), 3, 1.0, axis=1)[:, :, None]
     points = np.concatenate([poses[:, character.bones][..., 3], tails[..., 0]], axis=1)[..., :3].astype(np.float32)
     sticks = jointed + [(i, len(number) + k) for k, i in enumerate(last)]
     return Ghost(points, np.array(sticks, dtype=int).reshape(-1), source.start, source.end)

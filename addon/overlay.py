@@ -27,13 +27,13 @@ ACTIVE, RIGID = (0.3, 1.0, 0.15, 0.75), (0.6, 0.3, 1.0, 0.75)
 AXES = (1.0, 0.2, 0.32, 1.0), (0.54, 0.86, 0.0, 1.0), (0.16, 0.55, 1.0, 1.0)
 """Colours of a joint's axes, as Blender has them."""
 
-RANGE, STOPPED, NEEDLE = (0.35, 0.75, 1.0), (1.0, 0.2, 0.15), (1.0, 1.0, 1.0, 1.0)
+RANGE, STOPPED, NEEDLE = (0.5, 1.0, 0.65), (1.0, 0.2, 0.15), (1.0, 1.0, 1.0, 1.0)
 """Colours of how far joints may turn, and of those that are so far; of where their bones are."""
 
 FACE, EDGE = 0.12, 0.8
 """How much these cover."""
 
-MASS, TRACE, GHOST = (1.0, 0.35, 0.9, 1.0), (1.0, 0.35, 0.9, 0.5), (0.95, 0.95, 0.95, 0.45)
+MASS, TRACE, GHOST = (1.0, 0.35, 0.9, 1.0), (1.0, 0.35, 0.9, 0.5), (0.95, 0.95, 0.95, 0.65)
 """Colours of the center of mass, of its way, and of the source animation."""
 
 POINT_SIZE = 6.0

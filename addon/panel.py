@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import bpy
 
-from . import stage
+from . import readings, stage
 from .adaptive_settings import BUDGET, OFF, SETTING
 from .collider import NONE
 from .keying import REDUCED, STEP
@@ -166,6 +166,7 @@ class ARMATURE_DYNAMICS_PT_keys(SidebarPart, bpy.types.Panel):
         column = layout.column(align=True)
         column.prop(settings, "blend_in")
         column.prop(settings, "blend_out")
+        layout.prop(settings, "use_curves")
 
 
 class ARMATURE_DYNAMICS_PT_display(SidebarPart, bpy.types.Panel):
@@ -182,7 +183,7 @@ class ARMATURE_DYNAMICS_PT_display(SidebarPart, bpy.types.Panel):
 
 
 class ARMATURE_DYNAMICS_PT_result(SidebarPart, bpy.types.Panel):
-    bl_label = "Result"
+    bl_label = "Report"
     bl_order = 2
 
     @classmethod
@@ -190,7 +191,13 @@ class ARMATURE_DYNAMICS_PT_result(SidebarPart, bpy.types.Panel):
         return super().poll(context) and bool(context.object.armature_dynamics.summary)
 
     def draw(self, context):
-        write(self.layout, context, context.object.armature_dynamics.summary)
+        settings = context.object.armature_dynamics
+        write(self.layout, context, settings.summary)
+        if settings.use_curves and settings.state != stage.SOURCE:
+            column = self.layout.column()
+            column.use_property_split, column.use_property_decorate, column.enabled = True, False, False
+            for name in readings.NAMES:
+                column.prop(settings, name)
 
 
 class ARMATURE_DYNAMICS_PT_warnings(SidebarPart, bpy.types.Panel):

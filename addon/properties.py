@@ -312,6 +312,33 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         "keys this [part of the length of what is simulated]",
         precision=5,
     )
+    use_curves: BoolProperty(
+        name="Curves",
+        description="The next simulation writes its energy, penetration, joint separation and contacts as curves of "
+        "these settings, to be read in the Graph Editor",
+        default=False,
+    )
+    energy: FloatProperty(
+        name="Energy",
+        description="Kinetic and potential energy of all that is simulated together, at the current frame; a "
+        "simulation with Curves keys this [J]",
+        precision=4,
+    )
+    penetration: FloatProperty(
+        name="Penetration",
+        description="How deep any contact is at the current frame; a simulation with Curves keys this [mm]",
+        precision=4,
+    )
+    separation: FloatProperty(
+        name="Separation",
+        description="How far any joint is apart on the evaluated rig at the current frame; a simulation with Curves "
+        "keys this [mm]",
+        precision=6,
+    )
+    contacts: IntProperty(
+        name="Contacts",
+        description="How many contacts there are at the current frame; a simulation with Curves keys this [contacts]",
+    )
     summary: StringProperty(name="Result", description="What the last simulation measured")
     warnings: StringProperty(name="Warnings", description="What the last simulation had to say, one warning a line")
 

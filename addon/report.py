@@ -73,11 +73,16 @@ class Report:
     warnings: list[Problem] = field(default_factory=list)
     ok: bool = True
     automatic: bool = False
-    """Whether `substeps` is the most that a frame took; only for people."""
+    """Whether `substeps` is the most that a frame took; only for people, as the next two are."""
+    energy_J: tuple[float, float] = (0.0, 0.0)
+    """At the first and at the last frame."""
+    residual_max: float = 0.0
+    """What was left unsolved of contacts and limits, as a part of the fastest approach."""
 
     def as_dict(self) -> dict:
         values = asdict(self)
-        del values["automatic"]
+        for name in ("automatic", "energy_J", "residual_max"):
+            del values[name]
         values["warnings"] = [warning.as_dict() for warning in self.warnings]
         for name in ("keys", "loop", "adaptive"):
             if not values[name]:
@@ -98,7 +103,9 @@ class Report:
             *self.fewer_joints(),
             *self.landing(),
             f"Sinks in by {1e3 * self.penetration_max_m:.2f} mm",
+            f"Contacts and limits solved to {self.residual_max:.1e} of the approach",
             f"Limits exceeded by {self.limit_violation_max_deg:.2f}°",
+            f"Energy {self.energy_J[0]:.4g} J, at the end {self.energy_J[1]:.4g} J",
             f"Energy gained {self.energy_gain_max_J:.1e} J",
         ]
 
@@ -218,6 +225,8 @@ def measured(trajectory: Trajectory) -> dict:
         "penetration_max_m": float(trajectory.penetration.max()),
         "limit_violation_max_deg": float(np.degrees(trajectory.limit_violation.max())),
         "energy_gain_max_J": float(gained.max()),
+        "energy_J": (float(trajectory.energy[0]), float(trajectory.energy[-1])),
+        "residual_max": float(trajectory.residual.max()),
         "contacts_max": int(trajectory.contacts.max()),
         "blender": bpy.app.version_string,
     }

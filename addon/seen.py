@@ -21,4 +21,4 @@ def keep(actor: Actor, played: dict[int, np.ndarray], poses: np.ndarray) -> None
         poses[frame - source.start] = shown
     points = balance.center(own, poses).astype(np.float32)
     balance.traces.keep(armature, balance.Trace(points, source.start))
-    ghost.ghosts.keep(armature, ghost.of(armature, character, source))
+    ghost.ghosts.keep(armature, ghost.of(character, source))

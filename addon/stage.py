@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import bpy
 
-from . import activity, compat, control, lock, nla, rival, switch
+from . import activity, compat, control, lock, nla, readings, rival, switch
 from .bake import PATHS
 from .convert import Character
 from .hold import written_bones
@@ -145,7 +145,7 @@ def restore_source(armature) -> None:
     settings = armature.armature_dynamics
     settings.tracks = ""
     settings.source_action, settings.state = None, SOURCE  # a pointer left here would keep the action in the file
-    for name in ("preview", *activity.NAMES):
+    for name in ("preview", *activity.NAMES, *readings.NAMES):
         settings.property_unset(name)
     for bone in armature.pose.bones:
         lock.relock(bone)

@@ -18,8 +18,11 @@ SOURCE = "SOURCE"
 
 PATH = re.compile(r"armature_dynamics\.connections\[(\d+)\]\.")
 
-OWN = re.compile(r'(pose\.bones\["(.*)"\]\.)?armature_dynamics[._](?!(active_joints|left_out)$)')
-"""Data paths of settings of ours: keys of those mean something to a simulation. The two that it keys itself do not."""
+OWN = re.compile(
+    r'(pose\.bones\["(.*)"\]\.)?armature_dynamics[._]'
+    r"(?!(active_joints|left_out|energy|penetration|separation|contacts)$)"
+)
+"""Data paths of settings of ours: keys of those mean something to a simulation. Those that it keys itself do not."""
 
 IN_TIME = re.compile(r"armature_dynamics(\.connections\[\d+\]\.enabled|[._]weight|_follow|_follow_ratio|_hold)$")
 """Ends of the data paths of settings that mean something from frame to frame."""

@@ -19,6 +19,7 @@ from . import (
     keying,
     nla,
     objection,
+    readings,
     scenery,
     seen,
     stage,
@@ -123,11 +124,15 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
         active = [activity.of(actor, trajectory, movable, rows, start) if adaptive else None for actor in cast.actors]
         for actor, baked, own in zip(cast.actors, bakes, active):
             activity.write(actor.armature, baked.action, own)
+        slots = [compat.slot_identifier(actor.armature) for actor in cast.actors]
         tracks = [
             nla.push(actor.armature, *source, keys.frames(actor.source)) if settings.result == nla.STRIP else []
             for actor, source in zip(cast.actors, sources)
         ]
         fidelity = yield from _stage("measure", measure(cast, grips, poses, closed, bakes))
+        columns = readings.of(trajectory, rows, fidelity.separations_m) if settings.use_curves else ()
+        for actor, baked, slot in zip(cast.actors, bakes, slots):
+            readings.replace(actor.armature, baked.action, slot, "Simulation", readings.NAMES, columns, start)
         done = True
     finally:
         if not done:

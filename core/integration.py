@@ -46,10 +46,10 @@ CLOSE = 0.002
 class Memory:
     """What a step of `h` seconds leaves to the next: the smooth acceleration (nv,), the impulses of recognised rows,
     who is `asleep`, as in `Rest.asleep`, and the `way` of half a step with the velocities `v` it ended with (nv,), as
-    in `Coordinates.way`; and to who asks: the pairs of slots that `touched` (t, 2), with the world
-    for what sleeps, the contacts and their impulses along normals and tangents (k, 3), the solver's iterations, and of
-    loops the loads (l, 6), torque and force on their real links along the world's axes, and how many of their rows are
-    independent."""
+    in `Coordinates.way`; and to who asks: the pairs of slots that `touched` (t, 2), with the world for what sleeps, the
+    contacts and their impulses along normals and tangents (k, 3), the solver's iterations and residual, see `solve`,
+    and of loops the loads (l, 6), torque and force on their real links along the world's axes, and how many of their
+    rows are independent."""
 
     smooth: np.ndarray
     keys: np.ndarray
@@ -60,6 +60,7 @@ class Memory:
     pushes: np.ndarray
     h: float
     iterations: int
+    residual: float
     v: np.ndarray
     way: tuple[np.ndarray, np.ndarray]
     loads: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
@@ -210,7 +211,7 @@ def _advance(
     impulses = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
     delassus, moves = packing.together(rows.columns, pushes), pushes.take(c.slot_of, axis=0)
     for attempt in range(CORRECTIONS + 1):
-        impulses, parting, iterations = resolve(world, rows, delassus, velocity, impulses, h)
+        impulses, parting, outcome = resolve(world, rows, delassus, velocity, impulses, h)
         v = free + packing.spread(moves, c.slot_of, impulses)
         way = model.coordinates.way(v, 0.5 * h)
         apart = np.count_nonzero(parting)
@@ -243,7 +244,10 @@ def _advance(
         resting = np.flatnonzero(asleep)
         lying = np.stack((resting, np.full(len(resting), model.assembly.links)), axis=1)
         touched = np.concatenate((touched, lying))
-    memory = Memory(smooth, rows.key, impulses, asleep, touched, rows.contacts, pushes, h, iterations, v, way)
+    memory = Memory(
+        smooth, rows.key, impulses, asleep, touched, rows.contacts, pushes, h, outcome.iterations, outcome.residual,
+        v, way,
+    )  # fmt: skip
     closed = True
     if violation > 0.0 and not hold:
         after = _recovered(world, after, beyond)

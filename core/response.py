@@ -21,16 +21,16 @@ BOUNCE = 0.1
 
 def resolve(
     world: World, rows: Rows, delassus: np.ndarray, velocity: np.ndarray, warm: np.ndarray, h: float
-) -> tuple[np.ndarray, np.ndarray, int]:
+) -> tuple[np.ndarray, np.ndarray, Outcome]:
     """Impulses (rows,) that keep every row at its bound, with friction and restitution, those (rows,) that would have
-    to be added to part overlaps, and the solver's iterations.
+    to be added to part overlaps, and how the solver reached them.
 
     `delassus` (rows, rows) is what the rows' velocities (rows,) gain by unit impulses; `warm` (rows,) a guess. What
     bounces gets the impulses of its impact first, and then whatever rests or is at its limit what that leaves to do.
     """
     m, k = len(rows.limits), len(rows.contacts)
     if not m + k:
-        return np.zeros(0), np.zeros(0), 0
+        return np.zeros(0), np.zeros(0), Outcome(0, 0.0, True)
     exact, enough = (EXACT, ENOUGH) if k else (FRICTIONLESS, FRICTIONLESS)
 
     def keep(bound: np.ndarray, guess: np.ndarray, given: np.ndarray | None = None) -> tuple[np.ndarray, Outcome]:
@@ -59,7 +59,7 @@ def resolve(
         impulses = guard(delassus, velocity, wanted, keep(np.minimum(rows.bound, 0.0), wanted)[0])
         if not bounces and (rows.bound[m:] > 0.0).any():
             parting = wanted - impulses
-    return impulses, parting, outcome.iterations
+    return impulses, parting, outcome
 
 
 def _bounced(

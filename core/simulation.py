@@ -307,7 +307,8 @@ class Simulation:
             max(0.0, -gaps.min(initial=0.0)),
             world.limits.violation(state.q),
             energy,
-            substeps, self.system.structure.closed, *self.system.loads(state, kin), *self.system.activity(),
+            substeps, 0.0 if state.memory is None else state.memory.residual,
+            self.system.structure.closed, *self.system.loads(state, kin), *self.system.activity(),
         ))  # fmt: skip
         self._touches.append(self._touching())
         speeds = world.fastest(kin, moving)

@@ -16,8 +16,9 @@ class Trajectory:
 
     `names` (n,); `frame_time` [s]; `q` (F, nq), `v` (F, nv) joint coordinates and velocities; `world` (F, n, 4, 4)
     poses; `contacts` (F,) number of contacts; `penetration` (F,) deepest overlap [m]; `limit_violation` (F,) [rad];
-    `energy` (F,) kinetic and potential [J]; `substeps` (F,) steps that led to each frame; `step_seconds` (steps,) what
-    each step took.
+    `energy` (F,) kinetic and potential [J]; `substeps` (F,) steps that led to each frame; `residual` (F,) what the last
+    of them left unsolved of contacts and limits, as a part of the fastest approach; `step_seconds` (steps,) what each
+    step took.
 
     Of t contacts that press, in all frames: `touch_frame` (t,), `touch_link` and `touch_other` (t,) numbers of the
     links, -1 for the world, `touch_point` (t, 3) [m] and `touch_force` (t, 3) on the link [N].
@@ -40,6 +41,7 @@ class Trajectory:
     limit_violation: np.ndarray
     energy: np.ndarray
     substeps: np.ndarray
+    residual: np.ndarray
     loop_closed: np.ndarray
     loop_gap: np.ndarray
     loop_force: np.ndarray

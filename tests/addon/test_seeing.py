@@ -3,8 +3,8 @@
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import balance, compat, ghost, operators, overlay, reach, standing
-from rigs import chain, key, make_rig, simulate, world_heads
+from armature_dynamics.addon import balance, compat, ghost, operators, overlay, reach, readings, standing
+from rigs import chain, curves, key, make_rig, simulate, values, world_heads
 
 
 def drawn(armature, color, frame=1):
@@ -246,3 +246,46 @@ def test_bounds_of_drawn_lines_hold_a_full_turn():
     seen = reach.Reach(known).at(known.poses(armature))
     assert np.isfinite(seen.arcs).all() and np.isfinite(seen.dials).all()
     assert not seen.bent.any() and not seen.twisted.any()
+
+
+def test_curves_say_what_happened_on_each_frame():
+    """In the Graph Editor: compared with what the report says of all frames, and with a stone's energy."""
+    armature = chain(3, height=1.0)
+    report = simulate(armature, end=25, mass=10.0, use_curves=True)
+    action = armature.animation_data.action
+    energy, depth, apart, contacts = (values(action, f"armature_dynamics.{name}") for name in readings.NAMES)
+    assert energy[:, 0].tolist() == list(range(1, 26)) == contacts[:, 0].tolist()
+    assert energy[0, 1] == pytest.approx(10.0 * 9.81 * 1.0, rel=1e-4) == report.energy_J[0], "at its height, at rest"
+    assert energy[-1, 1] == pytest.approx(report.energy_J[1], rel=1e-5) and energy[-1, 1] < 0.2 * energy[0, 1]
+    assert depth[:, 1].max() == pytest.approx(1e3 * report.penetration_max_m, rel=1e-5) and depth[0, 1] == 0
+    assert (
+        apart[:, 1].max() == pytest.approx(1e3 * report.joint_separation_max_m, rel=1e-5) and apart[:, 1].max() < 1e-3
+    )
+    assert contacts[:, 1].max() == report.contacts_max and contacts[0, 1] == 0
+    bpy.context.scene.frame_set(25)
+    assert armature.armature_dynamics.contacts == contacts[-1, 1] > 0
+    assert 0 <= report.residual_max < 1e-2
+    groups = {curve.group.name for curve in curves(action) if "armature_dynamics" in curve.data_path}
+    assert groups == {"Simulation"}
+
+
+def test_curves_go_with_the_simulation(person):
+    """Who does not ask for them gets none, and neither Discard nor a new simulation leaves any."""
+    simulate(person, end=4, use_curves=True)
+    simulate(person, end=4, use_curves=False)
+    assert not [curve for curve in curves(person.animation_data.action) if "armature_dynamics." in curve.data_path]
+    simulate(person, end=4, use_curves=True)
+    bpy.context.scene.frame_set(2)
+    assert person.armature_dynamics.energy > 0
+    bpy.ops.armature_dynamics.discard()
+    bpy.context.scene.frame_set(3)
+    assert person.armature_dynamics.energy == person.armature_dynamics.contacts == 0
+
+
+def test_the_report_names_what_was_left_unsolved():
+    """The panel has time, errors, energy and the residuals of constraints and contacts, each with its unit."""
+    armature = chain(2, height=0.3)
+    simulate(armature, end=13)
+    text = armature.armature_dynamics.summary
+    for part in (" s, ", "Joints apart", "Bake exact", "Sinks in", "solved to", "Limits exceeded", "Energy gained"):
+        assert part in text

@@ -65,6 +65,13 @@ def test_a_trajectory_has_one_row_per_frame():
     np.testing.assert_array_equal(path.poses()[:, :, 3], np.broadcast_to([0, 0, 0, 1], (8, 19, 4)))
 
 
+def test_a_trajectory_says_what_the_solver_left():
+    """Who doubts a contact looks at its residual: nothing in the air, and little where something lies."""
+    path = fall(30)
+    assert path.residual[0] == 0.0 and (path.residual >= 0.0).all()
+    assert 0.0 < path.residual.max() < 0.01
+
+
 def test_saving_and_loading_keeps_every_bit(tmp_path):
     """A cache that rounds would make the preview differ from the bake."""
     path, file = fall(6), tmp_path / "fall.npz"
