@@ -9,6 +9,7 @@ import numpy as np
 from .convert import Character
 from .memory import Memory
 from .source import Source
+from .sticks import Sticks
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,17 +34,9 @@ ghosts: Memory[Ghost] = Memory()
 
 
 def of(character: Character, source: Source) -> Ghost:
-    """From each link's joint to those of the links that it carries; the last ones of a limb to twice as far as their
-    center of mass, as the bones of some files end anywhere."""
-    number = {link: i for i, link in enumerate(character.links)}
-    jointed = [(number[link.parent], i) for i, link in enumerate(character.links) if link.parent in number]
-    last = sorted(set(range(len(number))) - {above for above, _ in jointed})
-    begin = min(source.start - source.first, len(source.poses) - 1)
-    poses = source.poses[begin : source.end - source.first + 1]
-    bones = [character.bones[i] for i in last]
-    scale = np.linalg.norm(character.rig.world[:3, 0])
-    tips = [character.offsets[i] @ character.links[i].center_of_mass * 2.0 / scale for i in last]
-    tails = poses[:, bones] @ np.insert(np.reshape(tips, (-1, 3)), 3, 1.0, axis=1)[:, :, None]
-    points = np.concatenate([poses[:, character.bones][..., 3], tails[..., 0]], axis=1)[..., :3].astype(np.float32)
-    sticks = jointed + [(i, len(number) + k) for k, i in enumerate(last)]
-    return Ghost(points, np.array(sticks, dtype=int).reshape(-1), source.start, source.end)
+    """What the source animation did, by itself."""
+    sticks = Sticks(character)
+    begin = min(source.start - source.first, len(source.worlds) - 1)
+    back = np.linalg.inv(source.worlds[begin : source.end - source.first + 1])
+    points = sticks.points(character.link_poses(source)) @ back[:, :3, :3].swapaxes(1, 2) + back[:, None, :3, 3]
+    return Ghost(points.astype(np.float32), sticks.pairs, source.start, source.end)

@@ -180,6 +180,7 @@ class ARMATURE_DYNAMICS_PT_display(SidebarPart, bpy.types.Panel):
         settings = context.object.armature_dynamics
         for name in ("shapes", "joints", "mass", "contacts", "activity", "ghost"):
             layout.prop(settings, f"show_{name}")
+        layout.prop(settings, "live_every")
 
 
 class ARMATURE_DYNAMICS_PT_result(SidebarPart, bpy.types.Panel):

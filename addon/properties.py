@@ -254,6 +254,13 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         description="Draw the source animation as sticks beside the last simulation, as long as Blender runs",
         default=False,
     )
+    live_every: IntProperty(
+        name="Live Update",
+        description="Draw the character while it is simulated, every so many frames; 0 is never [frames]",
+        default=0,
+        min=0,
+        soft_max=24,
+    )
     connections: CollectionProperty(
         type=ARMATURE_DYNAMICS_PG_connection,
         name="Connections",

@@ -17,6 +17,7 @@ from . import (
     connection,
     guiding,
     keying,
+    live,
     nla,
     objection,
     readings,
@@ -96,14 +97,18 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
         adaptive = adaptive_settings.chosen(model, settings.substeps, warnings, final=final)
         simulation = _simulation(armature, cast, cycle, model, fields, adaptive, warnings)
         clock.append(time.perf_counter())
+        shown = live.Live(cast, settings.live_every)
         frames, height = cycle.frames, max(actor.character.height for actor in cast.actors)
         try:
             for frame in simulation.run(cycle.total):
+                shown.show(frame, simulation.poses)
                 yield "simulate", (frame + 1) / cycle.total
                 if cycle.is_end(frame) and cycle.meets(simulation.trajectory, height):
                     break
         except SimulationError as error:
             warnings.append(Problem("not_finite", (), str(error)))
+        finally:
+            shown.hide()
         trajectory = simulation.trajectory
         skipped = cycle.skipped(trajectory)
         first = start - skipped
@@ -183,11 +188,12 @@ def _keep_touches(actor: Actor, trajectory: Trajectory, start: int) -> None:
 
 
 def advance(steps: Iterator[tuple[str, float]], seconds: float) -> tuple[str, float]:
-    """Runs a take for about so long; returns the last progress. StopIteration carries the report."""
+    """Runs a take for about so long, or until there is something new to draw; returns the last progress. StopIteration
+    carries the report."""
     end = time.perf_counter() + seconds
     while True:
         progress = next(steps)
-        if time.perf_counter() > end:
+        if time.perf_counter() > end or live.has_news():
             return progress
 
 

@@ -43,8 +43,8 @@ TOUCHING = 1e-6
 """Links of one body that overlap by less than this part of its size just touch."""
 EXPLOSION = 100.0
 """A gain of energy in one frame, in the same terms, that is no error of integration any more."""
-PENETRATION, ENERGY, SUBSTEPS = 4, 6, 7
-"""Where a frame's record has its deepest overlap, energy and number of steps."""
+POSES, PENETRATION, ENERGY, SUBSTEPS = 2, 4, 6, 7
+"""Where a frame's record has its poses, deepest overlap, energy and number of steps."""
 
 
 class SimulationError(RuntimeError):
@@ -133,6 +133,11 @@ class Simulation:
     def model(self) -> Model:
         """The model as it is now; a cut joint changes its coordinates, never its links."""
         return self.system.model
+
+    @property
+    def poses(self) -> np.ndarray:
+        """World poses (n, 4, 4) of the links' frames at the last frame that was reached."""
+        return self._frames[-1][POSES]
 
     @property
     def world(self) -> World:
