@@ -7,7 +7,6 @@ import numpy as np
 from . import physique, take
 from .convert import convert
 from .physique import Physique
-from .problem import ConversionError
 from .rig import read_rig
 from .source import Source
 
@@ -28,5 +27,5 @@ def _at_rest(armature):
         poses = np.array([armature.data.bones[name].matrix_local for name in rig.names], dtype=float)
         source = Source(0, 0, poses[None], rig.world[None], 0)
         return convert(armature, rig, source, take.roles(armature, rig), take.options(armature))
-    except ConversionError:  # said when it is simulated
+    except ValueError:  # said when it is simulated
         return None

@@ -9,7 +9,7 @@ from dataclasses import replace
 import bpy
 import numpy as np
 
-from ..core import Adaptive, Model, Motion, Simulation, SimulationError, Trajectory, compile_model
+from ..core import Adaptive, Model, Motion, Simulation, SimulationError, compile_model
 from . import (
     activity,
     adaptive_settings,
@@ -172,7 +172,8 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
         controlled=any(actor.character.rig.controls for actor in cast.actors),
     )
     for actor, own, baked in zip(cast.actors, active, bakes):
-        _keep_touches(actor, trajectory, first)
+        weight = sum(link.mass for link in actor.character.links) * float(np.linalg.norm(gravity(actor.armature)))
+        touches.keep(actor.armature, actor.links, trajectory, first, weight, actor.character.height)
         activity.keep(actor.armature, own)
         seen.keep(actor, baked.played, poses[:, actor.links])
     for member in members:
@@ -180,11 +181,6 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
         own.preview = adaptive is not None and adaptive.budget is not None
         own.summary, own.warnings = "\n".join(report.lines() + report.events()), "\n".join(report.news())
     return report
-
-
-def _keep_touches(actor: Actor, trajectory: Trajectory, start: int) -> None:
-    weight = sum(link.mass for link in actor.character.links) * float(np.linalg.norm(gravity(actor.armature)))
-    touches.keep(actor.armature, actor.links, trajectory, start, weight, actor.character.height)
 
 
 def advance(steps: Iterator[tuple[str, float]], seconds: float) -> tuple[str, float]:
@@ -223,6 +219,7 @@ def _cast(armature, members: list, start: int, end: int, *, beyond: bool):
     for i, member in enumerate(members):
         source = yield from _stage("sample", sample(member, read_rig(member), start, end, beyond), i, parts)
         actors.append(actor_of(member, source))
+        yield "sample", (i + 1) / parts
     if all(link.keyed for actor in actors for link in actor.character.links):
         raise ConversionError(
             f"armature {armature.name!r}: all its bones are ignored or animated; set the bones that physics should "

@@ -171,6 +171,25 @@ def test_in_pose_mode_only_selected_bones_show_their_joints():
     assert len(drawn(armature, overlay.NEEDLE)) == everything / 3
 
 
+def test_controls_show_the_joints_of_the_bones_that_they_carry(generated_rig):
+    """Animators of generated rigs never see the deform bones: they select controls."""
+    operators.make_dynamic(generated_rig)
+    generated_rig.armature_dynamics.show_joints = True
+    bpy.context.view_layer.objects.active = generated_rig
+    known = standing.known(generated_rig)
+    seen = known.reach.at(known.poses(generated_rig))
+    assert not seen.bent.any() and not seen.twisted.any(), "it stands as at rest"
+    heads = {bone.name: generated_rig.matrix_world @ bone.head for bone in generated_rig.pose.bones}
+    expected = np.array([heads[name] for name in known.reach.names])
+    assert np.allclose(seen.arcs[:, 0], expected, atol=1e-4)
+    bpy.ops.object.mode_set(mode="POSE")
+    for bone in generated_rig.pose.bones:
+        compat.select_bone(bone, bone.name == "upper_arm_fk.L")
+    assert len(drawn(generated_rig, overlay.NEEDLE)) == 4, "the bone and its twist"
+    shoulder = heads["DEF-upper_arm.L"]
+    assert np.linalg.norm(drawn(generated_rig, overlay.NEEDLE)[0] - shoulder) < 1e-4
+
+
 def test_a_person_standing_bends_nothing_to_its_end(person):
     """A recognised rig at rest is within all its ranges, and each of its joints has one."""
     known = standing.known(person)

@@ -1,5 +1,8 @@
-"""Run by a real Blender in a window: simulates the file's armature, which hangs on an object by an arm, and opens the
-sidebar on the tab Dynamics."""
+"""Run by a real Blender in a window: `-- DONE`. Simulates the armature of the file, which hangs on an object by an arm,
+turns all overlays on, opens the sidebar on the tab Dynamics, and writes the file DONE when that was drawn."""
+
+import sys
+from pathlib import Path
 
 import bpy
 
@@ -19,7 +22,10 @@ def show() -> None:
         armature.data.bones.active = next(bone for bone in armature.data.bones if "arm" in bone.name)
         bpy.ops.armature_dynamics.connection_add()
         bpy.ops.armature_dynamics.simulate()
-        bpy.context.scene.frame_set(armature.armature_dynamics.frame_end)
+        settings = armature.armature_dynamics
+        for overlay in ("shapes", "joints", "mass", "contacts", "activity", "ghost"):
+            setattr(settings, f"show_{overlay}", True)
+        bpy.context.scene.frame_set(settings.frame_end)
         bpy.ops.view3d.view_all()
     area.spaces.active.show_region_ui = True
     bpy.app.timers.register(lambda: open_tab(area), first_interval=1.0)
@@ -30,6 +36,8 @@ def open_tab(area: bpy.types.Area) -> None:
     sidebar = next(region for region in area.regions if region.type == "UI")
     sidebar.active_panel_category = "Dynamics"
     sidebar.tag_redraw()
+    # the next timer is looked at when all that has been drawn
+    bpy.app.timers.register(lambda: Path(sys.argv[-1]).write_text("drawn") and None, first_interval=2.0)
 
 
 bpy.app.timers.register(show, first_interval=2.0)

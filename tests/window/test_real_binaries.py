@@ -29,10 +29,15 @@ class RealBlender:
         self.version, self.home = version, home
         self.run("--command", "extension", "install-file", "-r", "user_default", "-e", archive)
 
-    def run(self, *arguments, picture: Path | None = None) -> str:
-        """Runs it, in a window that is photographed where a picture is asked for; returns what it printed."""
+    def run(self, *arguments, picture: Path | None = None, until: Path | None = None) -> str:
+        """Runs it, in a window that is photographed where a picture is asked for, once it has written `until`; returns
+        what it printed."""
         # beside other tests software OpenGL has drawn nothing yet after half as long
         options = ["-o", picture, "-w", 30] if picture else ["-n"]
+        if until:
+            waiting = picture.with_suffix(".sh")
+            waiting.write_text(f"for i in $(seq 300); do [ -s {until} ] && break; sleep 1; done\n")
+            options += ["-x", waiting]
         command = [BLENDER, "-b", self.version, *options, "--", *arguments]
         variables = {**os.environ, "BLENDER_WINDOW_HOME": str(self.home)}
         # the first call makes the root that Blender runs in, which takes minutes
@@ -72,11 +77,32 @@ def test_command_line_bakes(blender, man, tmp_path):
 
 
 def test_panel_is_drawn_in_a_window(blender, man, tmp_path):
-    """A panel that fails to draw shows only in a window; the picture is kept in out/ to be looked at."""
+    """Panels and overlays that fail to draw show only in a window; the picture is kept in out/ to be looked at."""
     picture = tmp_path / "panel.png"
-    printed = blender.run("--python-exit-code", 1, man, "--python", HERE / "show_panel.py", picture=picture)
+    arguments = ["--python-exit-code", 1, man, "--python", HERE / "show_panel.py", "--", tmp_path / "drawn"]
+    printed = blender.run(*arguments, picture=picture, until=tmp_path / "drawn")
     assert "Traceback" not in printed
     assert picture.stat().st_size > 50_000, "the picture is as good as empty"
     kept = ROOT / "out" / f"panel-{blender.version}.png"
     kept.parent.mkdir(exist_ok=True)
     shutil.copy(picture, kept)
+
+
+def test_long_work_lets_blender_draw_and_esc_leaves_nothing(blender, man, tmp_path):
+    """A window that hangs is killed by its user. What the operator keeps to itself is its own time; how quickly Blender
+    draws between is the machine's, and is kept in out/."""
+    kept = ROOT / "out" / f"long-work-{blender.version}.json"
+    kept.parent.mkdir(exist_ok=True)
+    found = tmp_path / "found.json"
+    blender.run(
+        "--enable-event-simulate", man, "--python", HERE / "watch_simulation.py", "--", 4, found,
+        picture=tmp_path / "end.png", until=found,
+    )  # fmt: skip
+    shutil.copy(found, kept)
+    outcome = json.loads(found.read_text())
+    assert outcome["seen"] > 0, "it is drawn while it runs"
+    assert outcome["stopped"] == outcome["before"]
+    assert outcome["finished"]["state"] == "SIMULATED" and outcome["finished"]["live"] == 0
+    assert len(outcome["finished"]["actions"]) == len(outcome["before"]["actions"]) + 1
+    assert outcome["redraws"] > 100 / 4
+    assert outcome["busy"] < 0.3, "seconds of the processor's time"

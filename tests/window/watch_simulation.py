@@ -1,6 +1,6 @@
 """Run by a real Blender in a window: `-- EVERY OUT.json`, with `--enable-event-simulate`. Simulates the armature of the
-file, drawing it every so many frames, stops it by Esc, simulates it again to its end, and writes how long nothing was
-drawn meanwhile and what was left."""
+file, drawing it every so many frames, stops it by Esc, simulates it again to its end, and writes how long it kept
+Blender from drawing, how long nothing was drawn, and what was left."""
 
 import json
 import sys
@@ -9,10 +9,11 @@ from itertools import pairwise
 
 import bpy
 
-FRAMES, ESC_AFTER, LONGEST = 250, 0.5, 60.0
+FRAMES, ESC_AFTER, LONGEST = 100, 0.5, 60.0
 """Frames of a simulation; seconds after its first picture until Esc; and the most that is waited for one."""
 
 drawn: list[float] = []
+busy: list[tuple[float, float]] = []
 outcome: dict = {}
 
 
@@ -41,6 +42,21 @@ def window_and_view() -> dict:
     return {"window": window, "area": area, "region": next(r for r in area.regions if r.type == "WINDOW")}
 
 
+def clock() -> None:
+    """Lets the operator note how long each piece of its work takes."""
+    operator = bpy.types.ARMATURE_DYNAMICS_OT_simulate
+    work = operator.modal
+
+    def modal(self, context, event):
+        begin = time.perf_counter(), time.thread_time()
+        try:
+            return work(self, context, event)
+        finally:
+            busy.append((time.perf_counter() - begin[0], time.thread_time() - begin[1]))
+
+    operator.modal = modal
+
+
 def invoke() -> None:
     drawn[:] = [time.perf_counter()]
     with bpy.context.temp_override(**window_and_view()):
@@ -67,6 +83,7 @@ def prepare() -> float:
     bpy.types.SpaceView3D.draw_handler_add(note, (), "WINDOW", "POST_PIXEL")
     bpy.types.STATUSBAR_HT_header.append(note)
     outcome["before"] = left()
+    clock()
 
 
 def watch():
@@ -90,6 +107,7 @@ def watch():
         yield 0.05
     outcome["seconds"] = drawn[-1] - drawn[0]
     outcome["finished"], outcome["gaps"], outcome["redraws"] = left(), gaps(), len(drawn)
+    outcome["busy_wall"], outcome["busy"] = map(max, zip(*busy))
     with open(sys.argv[-1], "w", encoding="utf-8") as file:
         json.dump(outcome, file)
     bpy.context.scene.frame_set(20)
