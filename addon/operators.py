@@ -10,8 +10,8 @@ from .rig import read_rig, refuse_unusable
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
 from .skin import read_skin
 
-SLICE = 0.05
-"""Seconds of work between two looks at the keyboard."""
+SLICE = 0.15
+"""Seconds of work between two looks at the keyboard: the window is drawn there, which may take as long."""
 
 
 def make_dynamic(armature) -> tuple[str, int, int]:

@@ -29,17 +29,21 @@ class RealBlender:
         self.version, self.home = version, home
         self.run("--command", "extension", "install-file", "-r", "user_default", "-e", archive)
 
-    def run(self, *arguments, picture: Path | None = None, until: Path | None = None) -> str:
-        """Runs it, in a window that is photographed where a picture is asked for, once it has written `until`; returns
-        what it printed."""
+    def run(
+        self, *arguments, picture: Path | None = None, until: Path | None = None, folder: Path | None = None
+    ) -> str:
+        """Runs it, in a window that is photographed where a picture is asked for, once it has written `until`, or with
+        hands that do what is asked for in a `folder`; returns what it printed."""
         # beside other tests software OpenGL has drawn nothing yet after half as long
         options = ["-o", picture, "-w", 30] if picture else ["-n"]
         if until:
             waiting = picture.with_suffix(".sh")
             waiting.write_text(f"for i in $(seq 300); do [ -s {until} ] && break; sleep 1; done\n")
             options += ["-x", waiting]
+        if folder:
+            options = ["-o", picture, "-w", 5, "-x", HERE / "hands.sh"]
         command = [BLENDER, "-b", self.version, *options, "--", *arguments]
-        variables = {**os.environ, "BLENDER_WINDOW_HOME": str(self.home)}
+        variables = {**os.environ, "BLENDER_WINDOW_HOME": str(self.home), "FOLDER": str(folder)}
         # the first call makes the root that Blender runs in, which takes minutes
         done = subprocess.run(
             list(map(str, command)), cwd=ROOT, env=variables, timeout=900, text=True, stdout=subprocess.PIPE,
@@ -106,3 +110,20 @@ def test_long_work_lets_blender_draw_and_esc_leaves_nothing(blender, man, tmp_pa
     assert len(outcome["finished"]["actions"]) == len(outcome["before"]["actions"]) + 1
     assert outcome["redraws"] > 100 / 4
     assert outcome["busy"] < 0.3, "seconds of the processor's time"
+
+
+def test_an_animators_day(blender, tmp_path):
+    """The product is judged inside Blender's window: the three actions, Esc, undo and redo, overlays, a fix and two
+    characters, by mouse and keys."""
+    picture = tmp_path / "day.png"
+    printed = blender.run("--python", HERE / "animators_day.py", "--", tmp_path, picture=picture, folder=tmp_path)
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert "error" not in found and "Traceback" not in printed, found.get("error", printed)
+    assert found["esc_leaves_nothing"] and found["kept"]
+    assert found["undone"] == [[True, "SIMULATED"], [True, "SOURCE"], [False, "SOURCE"]]
+    assert found["there_and_back"] > 16
+    assert found["problem_found"] and found["problem_mended"]
+    assert found["two_states"] == ["SIMULATED", "SIMULATED"]
+    kept = ROOT / "out" / f"day-{blender.version}.png"
+    kept.parent.mkdir(exist_ok=True)
+    shutil.copy(picture, kept)

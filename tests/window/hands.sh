@@ -1,0 +1,9 @@
+# Run on the screen of animators_day.py, in the folder that is shared with it: does with xdotool what is asked for there.
+for _ in $(seq 6000); do
+  [[ -e $FOLDER/found.json ]] && break
+  if [[ -e $FOLDER/asked ]]; then
+    xdotool $(cat "$FOLDER/asked")
+    rm "$FOLDER/asked"
+  fi
+  sleep 0.05
+done
