@@ -10,7 +10,7 @@ from .rig import read_rig, refuse_unusable
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
 from .skin import read_skin
 
-SLICE = 0.15
+SLICE = 0.1
 """Seconds of work between two looks at the keyboard: the window is drawn there, which may take as long."""
 
 
