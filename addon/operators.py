@@ -305,6 +305,9 @@ class ARMATURE_DYNAMICS_OT_set_surface(bpy.types.Operator):
         settings = getattr(context, "armature_dynamics_surface", None)
         if settings is None or self.material not in surface.materials():
             return {"CANCELLED"}
+        if not settings.id_data.is_editable:
+            self.report({"ERROR"}, f"{settings.id_data.name} is {REMEDY}")
+            return {"CANCELLED"}
         surface.become(settings, self.material)
         return {"FINISHED"}
 
