@@ -13,6 +13,7 @@ from . import (
     preflight_list,
     properties,
     setup_panel,
+    words,
 )
 
 CLASSES = (
@@ -25,10 +26,12 @@ _commands: list = []
 
 
 def register() -> None:
+    words.mark(properties.CLASSES, properties.DIRECTED.values())
     for cls in CLASSES:
         bpy.utils.register_class(cls)
     properties.attach()
     motion.attach()
+    words.register(CLASSES)
     overlay.register()
     _commands.append(bpy.utils.register_cli_command("armature_dynamics", command.run_in_blender))
 
@@ -36,6 +39,7 @@ def register() -> None:
 def unregister() -> None:
     bpy.utils.unregister_cli_command(_commands.pop())
     overlay.unregister()
+    words.unregister()
     motion.detach()
     properties.detach()
     for cls in reversed(CLASSES):

@@ -7,6 +7,7 @@ from .motion import ARMATURE_DYNAMICS_PT_motion_presets
 from .operators import OnArmature
 from .panel import SidebarPart
 from .role import SIMULATED
+from .words import said
 
 WHERE = (
     ("SELECTED", "Selected", "The selected bones"),
@@ -114,7 +115,7 @@ class ARMATURE_DYNAMICS_OT_sway(_OnDynamic, bpy.types.Operator):
 
     @classmethod
     def description(cls, context, properties):
-        return directing.sways().get(properties.kind, {}).get("does", "")
+        return said(directing.sways().get(properties.kind, {}).get("does", ""))
 
     def execute(self, context):
         name = _active(context)

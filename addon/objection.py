@@ -192,9 +192,9 @@ def whirls(cast: Cast, start: int) -> list[Problem]:
             angle = float(np.degrees(np.arccos(np.clip((traces[most] - 1) / 2, -1, 1))))
             if angle > WHIRL:
                 text = (
-                    f"{link.name!r} turns by {angle:.0f}° from frame {start + most} to the next: it is taken to turn "
+                    f"{link.name!r} turns by {angle:.0f}° from frame {start + most} to the next: "
+                    "it is taken to turn the shorter way round"
                 )
-                text += "the shorter way round"
                 found.append(Problem("whirl", (), text, "turn it more slowly, or raise the frame rate"))
     return found
 

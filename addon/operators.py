@@ -9,6 +9,7 @@ from .problem import ConversionError, refused
 from .rig import read_rig, refuse_unusable
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
 from .skin import read_skin
+from .words import said
 
 SLICE = 0.1
 """Seconds of work between two looks at the keyboard: the window is drawn there, which may take as long."""
@@ -75,7 +76,7 @@ class OnArmature:
     def poll(cls, context):
         armature = context.object
         if armature is None or armature.type != "ARMATURE":
-            cls.poll_message_set("Select an armature")
+            cls.poll_message_set(said("Select an armature"))
             return False
         if not armature.is_editable:
             cls.poll_message_set(f"It is {REMEDY}")
@@ -94,14 +95,14 @@ class ARMATURE_DYNAMICS_OT_make_dynamic(OnArmature, bpy.types.Operator):
             naming, simulated, carried = make_dynamic(context.object)
         except ConversionError as error:
             preflight.keep(context.object, [error.problem])
-            self.report({"ERROR"}, str(error))
+            self.report({"ERROR"}, said(str(error)))
             return {"CANCELLED"}
         found = preflight.check(context.object)
-        self.report({"INFO"}, f"{naming}: {simulated} bones are simulated, {carried} are carried along")
+        self.report({"INFO"}, said(f"{naming}: {simulated} bones are simulated, {carried} are carried along"))
         if context.object.armature_dynamics.mute_constraints:
             self.report({"INFO"}, "Constraints that move them are turned off while the simulation plays")
         if found:
-            self.report({"WARNING"}, f"Problems found: {found}; see Pre-flight in the sidebar")
+            self.report({"WARNING"}, said(f"Problems found: {found}; see Pre-flight in the sidebar"))
         return {"FINISHED"}
 
 
@@ -165,7 +166,8 @@ class ARMATURE_DYNAMICS_OT_simulate(OnArmature, bpy.types.Operator):
             if live.take_news():
                 _redraw(context)
             context.window_manager.progress_update(round(100 * progress))
-            context.workspace.status_text_set(f"Armature Dynamics: {stage_name} {100 * progress:.0f} %   Esc: stop")
+            text = f"Armature Dynamics: {stage_name} {100 * progress:.0f} %   Esc: stop"
+            context.workspace.status_text_set(said(text))
         # every event is ours: an undo in the middle would take the data away that the take works on
         return {"RUNNING_MODAL"}
 
@@ -182,13 +184,13 @@ class ARMATURE_DYNAMICS_OT_simulate(OnArmature, bpy.types.Operator):
 
     def _refuse(self, context, error):
         preflight.keep(context.object, [refused(error)])
-        self.report({"ERROR"}, str(error))
+        self.report({"ERROR"}, said(str(error)))
         return {"CANCELLED"}
 
     def _finish(self, report):
         if not report.ok:
             self.report({"WARNING"}, "The simulation breaks a promise: see Warnings in the sidebar")
-        self.report({"INFO"}, "; ".join(report.lines()))
+        self.report({"INFO"}, said("; ".join(report.lines())))
         return {"FINISHED"}
 
 
@@ -220,7 +222,7 @@ class ARMATURE_DYNAMICS_OT_keep(_OnTake, bpy.types.Operator):
         if not super().poll(context):
             return False
         if adaptive_settings.is_preview(context.object):
-            cls.poll_message_set("A time budget made a preview: simulate without, or turn on Also When Baking")
+            cls.poll_message_set(said("A time budget made a preview: simulate without, or turn on Also When Baking"))
             return False
         return True
 
@@ -298,7 +300,7 @@ class ARMATURE_DYNAMICS_OT_set_surface(bpy.types.Operator):
 
     @classmethod
     def description(cls, context, properties):
-        return surface.materials().get(properties.material, "")
+        return said(surface.materials().get(properties.material, ""))
 
     def execute(self, context):
         # the menu's panel says whose surface it is

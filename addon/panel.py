@@ -13,15 +13,16 @@ from .motion import ARMATURE_DYNAMICS_PT_quality_presets
 from .override import REMEDY
 from .role import IGNORED
 from .surface import VALUES, materials
+from .words import said
 
 LETTER = 7.5
 """Width of a letter [pixels] that lines of text are broken for."""
 
 
 def write(layout, context, text: str) -> None:
-    """Draws lines of text, broken where the region ends."""
+    """Draws lines of text in the language of the interface, broken where the region ends."""
     width = max(20, int(context.region.width / (LETTER * context.preferences.system.ui_scale)))
-    for lines in _broken(text, width):
+    for lines in _broken(said(text), width):
         column = layout.column(align=True)
         column.scale_y = 0.7
         for line in lines:

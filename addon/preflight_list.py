@@ -7,6 +7,7 @@ from .operators import OnArmature
 from .panel import SidebarPart, write
 from .problem import ERROR, ConversionError
 from .remedy import FIXES
+from .words import said
 
 
 class ARMATURE_DYNAMICS_OT_check(OnArmature, bpy.types.Operator):
@@ -17,7 +18,7 @@ class ARMATURE_DYNAMICS_OT_check(OnArmature, bpy.types.Operator):
 
     def execute(self, context):
         found = preflight.check(context.object)
-        self.report({"INFO"}, f"Problems found: {found}")
+        self.report({"INFO"}, said(f"Problems found: {found}"))
         return {"FINISHED"}
 
 
@@ -52,7 +53,7 @@ class ARMATURE_DYNAMICS_OT_fix(_OnProblem, bpy.types.Operator):
         try:
             FIXES[problem.fix].apply(armature, problem.bones.splitlines(), problem.things.splitlines())
         except ConversionError as error:
-            self.report({"ERROR"}, str(error))
+            self.report({"ERROR"}, said(str(error)))
             return {"CANCELLED"}
         preflight.check(armature)
         return {"FINISHED"}

@@ -75,8 +75,8 @@ def gathered(problems: Iterable[Problem], *, notes: bool = False) -> list[tuple[
     found = []
     for own in sorted(groups.values(), key=lambda own: SEVERITIES.index(own[0].severity)):
         first, others = own[0], list(dict.fromkeys(_who(each) for each in own if each.bones != own[0].bones))
-        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-        line = first.line + (f". Also {', '.join(others[:NAMED])}{more}" if others else "")
+        named = ", ".join(others[:NAMED]) + (f" and {len(others) - NAMED} more" if len(others) > NAMED else "")
+        line = first.line + (f". Also {named}" if others else "")
         found.append((replace(first, bones=tuple(dict.fromkeys(bone for each in own for bone in each.bones))), line))
     return found
 

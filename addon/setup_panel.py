@@ -9,6 +9,7 @@ from . import setup, twin
 from .operators import OnArmature
 from .panel import SidebarPart
 from .problem import ConversionError
+from .words import said
 
 
 class ARMATURE_DYNAMICS_OT_export_setup(OnArmature, ExportHelper, bpy.types.Operator):
@@ -28,7 +29,7 @@ class ARMATURE_DYNAMICS_OT_export_setup(OnArmature, ExportHelper, bpy.types.Oper
         try:
             setup.write_file(context.object, Path(self.filepath))
         except ConversionError as error:
-            self.report({"ERROR"}, str(error))
+            self.report({"ERROR"}, said(str(error)))
             return {"CANCELLED"}
         return {"FINISHED"}
 
@@ -47,10 +48,10 @@ class ARMATURE_DYNAMICS_OT_import_setup(OnArmature, ImportHelper, bpy.types.Oper
         try:
             missing = setup.apply(context.object, setup.read_file(Path(self.filepath)))
         except ConversionError as error:
-            self.report({"ERROR"}, str(error))
+            self.report({"ERROR"}, said(str(error)))
             return {"CANCELLED"}
         for line in missing:
-            self.report({"WARNING"}, line)
+            self.report({"WARNING"}, said(line))
         return {"FINISHED"}
 
 
@@ -69,13 +70,13 @@ class ARMATURE_DYNAMICS_OT_copy_settings(OnArmature, bpy.types.Operator):
     @classmethod
     def poll(cls, context):
         if not (super().poll(context) and context.mode == "POSE" and context.active_pose_bone):
-            cls.poll_message_set("Select bones in Pose Mode")
+            cls.poll_message_set(said("Select bones in Pose Mode"))
             return False
         return True
 
     def execute(self, context):
         done = twin.copy(context.object, context.active_pose_bone.name, _selected(context))
-        self.report({"INFO"}, f"{done} bones got the settings")
+        self.report({"INFO"}, said(f"{done} bones got the settings"))
         return {"FINISHED"}
 
 
@@ -96,9 +97,9 @@ class ARMATURE_DYNAMICS_OT_mirror_settings(OnArmature, bpy.types.Operator):
         try:
             done = twin.mirror(armature, names)
         except ConversionError as error:
-            self.report({"ERROR"}, str(error))
+            self.report({"ERROR"}, said(str(error)))
             return {"CANCELLED"}
-        self.report({"INFO"}, f"{done} bones got the settings of the other side")
+        self.report({"INFO"}, said(f"{done} bones got the settings of the other side"))
         return {"FINISHED"}
 
 

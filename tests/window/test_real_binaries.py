@@ -127,3 +127,19 @@ def test_an_animators_day(blender, tmp_path):
     kept = ROOT / "out" / f"day-{blender.version}.png"
     kept.parent.mkdir(exist_ok=True)
     shutil.copy(picture, kept)
+
+
+def test_the_interface_speaks_german(blender, man, tmp_path):
+    """Only real Blenders are built with languages: labels, buttons, tooltips and messages, in its own catalogs."""
+    texts, picture = tmp_path / "texts.json", tmp_path / "german.png"
+    script = HERE / "show_german.py"
+    printed = blender.run("--python-exit-code", 1, man, "--python", script, "--", texts, picture=picture)
+    assert "Traceback" not in printed
+    found = json.loads(texts.read_text(encoding="utf-8"))
+    words = json.loads((ROOT / "presets" / "words" / "de.json").read_text(encoding="utf-8"))
+    assert all(found[text] == words[text] for text in ("Make Dynamic", "Bounciness", "Every n-th Frame", "Wood")), found
+    assert found["tooltip"].startswith("Lässt die Physik die Armatur"), found
+    assert "sind kein Bereich; das Ende muss nach dem Start kommen" in found["refused"], found
+    kept = ROOT / "out" / f"german-{blender.version}.png"
+    kept.parent.mkdir(exist_ok=True)
+    shutil.copy(picture, kept)
