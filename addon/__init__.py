@@ -6,6 +6,7 @@ from . import (
     command,
     connection_list,
     directing_panel,
+    manual,
     motion,
     operators,
     overlay,
@@ -18,7 +19,7 @@ from . import (
 
 CLASSES = (
     *properties.CLASSES, *operators.CLASSES, *panel.CLASSES, *preflight_list.CLASSES, *directing_panel.CLASSES,
-    *connection_list.CLASSES, *motion.CLASSES, *setup_panel.CLASSES,
+    *connection_list.CLASSES, *motion.CLASSES, *manual.CLASSES, *setup_panel.CLASSES,
 )  # fmt: skip
 
 _commands: list = []
@@ -31,6 +32,7 @@ def register() -> None:
         bpy.utils.register_class(cls)
     properties.attach()
     motion.attach()
+    manual.attach()
     words.register(CLASSES)
     overlay.register()
     _commands.append(bpy.utils.register_cli_command("armature_dynamics", command.run_in_blender))
@@ -40,6 +42,7 @@ def unregister() -> None:
     bpy.utils.unregister_cli_command(_commands.pop())
     overlay.unregister()
     words.unregister()
+    manual.detach()
     motion.detach()
     properties.detach()
     for cls in reversed(CLASSES):

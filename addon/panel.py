@@ -9,6 +9,7 @@ from . import readings, stage
 from .adaptive_settings import BUDGET, OFF, SETTING
 from .collider import NONE
 from .keying import REDUCED, STEP
+from .manual import draw_help
 from .motion import ARMATURE_DYNAMICS_PT_quality_presets
 from .override import REMEDY
 from .role import IGNORED
@@ -40,6 +41,9 @@ class ARMATURE_DYNAMICS_PT_sidebar(bpy.types.Panel):
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
     bl_category = "Dynamics"
+
+    def draw_header_preset(self, context):
+        draw_help(self.layout, "three-actions")
 
     def draw(self, context):
         layout = self.layout
@@ -98,6 +102,9 @@ class SidebarPart:
     def poll(cls, context):
         armature = context.object
         return armature is not None and armature.type == "ARMATURE" and armature.armature_dynamics.enabled
+
+    def draw_header_preset(self, context):
+        draw_help(self.layout, type(self).bl_label)
 
 
 class ARMATURE_DYNAMICS_PT_body(SidebarPart, bpy.types.Panel):

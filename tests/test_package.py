@@ -43,7 +43,8 @@ def test_zip_holds_the_extension_and_nothing_else(archive):
     """Users download what runs: no tests, scripts or environments."""
     names = zipfile.ZipFile(archive).namelist()
     tops = {name.split("/")[0] for name in names}
-    assert tops <= {"__init__.py", "blender_manifest.toml", "addon", "core", "presets", "LICENSE", "README.md"}
+    assert tops <= {"__init__.py", "blender_manifest.toml", "addon", "core", "presets", "docs", "LICENSE", "README.md"}
+    assert not [name for name in names if name.startswith("docs/") and not "docs/manual/".startswith(name[:12])]
     assert {"__init__.py", "blender_manifest.toml", "LICENSE"} <= tops
     assert not [name for name in names if "__pycache__" in name]
 

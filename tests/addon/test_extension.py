@@ -58,8 +58,12 @@ def test_the_package_is_valid(package):
 
 def test_the_package_holds_the_product_and_nothing_else(package):
     """Tests, scripts and environments are for developers."""
-    tops = {name.split("/")[0] for name in zipfile.ZipFile(package).namelist()}
-    assert tops - {"README.md"} == {"__init__.py", "blender_manifest.toml", "LICENSE", "addon", "core", "presets"}
+    names = zipfile.ZipFile(package).namelist()
+    tops = {name.split("/")[0] for name in names if not name.startswith("docs/manual/")} - {"README.md"}
+    assert tops <= {"__init__.py", "blender_manifest.toml", "LICENSE", "addon", "core", "presets", "docs"}
+    assert {name for name in names if name.startswith("docs/")} - {"docs/"} == {
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "manual").iterdir()
+    } | ({"docs/manual/"} & set(names)), "only the manual of the documents"
 
 
 @pytest.mark.slow
