@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bpy
 import numpy as np
+from mathutils import Vector
 
 from ..core.curve import fitted
 
@@ -15,6 +16,47 @@ def _options() -> dict[str, dict[str, int]]:
         name: {item.identifier: item.value for item in properties[name].enum_items}
         for name in ("interpolation", "handle_left_type")
     }
+
+
+KEY = ("interpolation", "handle_left_type", "handle_right_type", "co", "handle_left", "handle_right")
+"""What a key is made of: types first, which move handles."""
+
+
+def points(curve) -> list[tuple]:
+    """The keys of a curve, to be compared or copied."""
+    return [
+        tuple(tuple(value) if isinstance(value, Vector) else value for value in (getattr(key, name) for name in KEY))
+        for key in curve.keyframe_points
+    ]
+
+
+def same(curve, other) -> bool:
+    """Whether two curves have the same keys."""
+    keys, others = curve.keyframe_points, other.keyframe_points
+    if len(keys) != len(others):
+        return False
+    for name in ("co", "handle_left", "handle_right", "interpolation"):
+        kind, width = (np.int32, 1) if name == "interpolation" else (np.float32, 2)
+        values = [np.empty(width * len(keys), dtype=kind) for _ in range(2)]
+        keys.foreach_get(name, values[0])
+        others.foreach_get(name, values[1])
+        if not np.array_equal(*values):
+            return False
+    return True
+
+
+def copied(holder, curve):
+    """A copy of a curve, keys and all, in what holds the curves of another action."""
+    copy, keys = holder.fcurves.new(curve.data_path, index=curve.array_index), points(curve)
+    copy.extrapolation = curve.extrapolation
+    if curve.group:
+        copy.group = holder.groups.get(curve.group.name) or holder.groups.new(curve.group.name)
+    copy.keyframe_points.add(len(keys))
+    for point, values in zip(copy.keyframe_points, keys):
+        for name, value in zip(KEY, values):
+            setattr(point, name, value)
+    copy.update()
+    return copy
 
 
 def write_lines(holder, group, path: str, values: np.ndarray, first: int) -> None:

@@ -8,6 +8,7 @@ from math import ceil, floor
 import bpy
 
 from . import compat
+from .fcurve import same
 from .problem import ERROR, ConversionError, Problem
 
 ACTION, STRIP = "ACTION", "STRIP"
@@ -77,7 +78,7 @@ def span(armature) -> tuple[int, int] | None:
     return floor(min(strip.frame_start for strip in found)), ceil(max(strip.frame_end for strip in found))
 
 
-def push(armature, source, slot: str, frames: range) -> list[str]:
+def push(armature, source, source_slot: str, frames: range) -> list[str]:
     """Makes the action that plays a strip in a track of its own above all others, over these frames, and the source's
     action, if there is one, with its slot, a strip below it; nothing else plays as action then. What the strip would
     only repeat of the source is taken out of it. Returns the tracks' names, the lower one first."""
@@ -88,10 +89,12 @@ def push(armature, source, slot: str, frames: range) -> list[str]:
     animation.action = None
     names = []
     if source:
-        _leave_out(compat.curves(action, identifier), compat.curves(source, slot))
+        _leave_out(compat.curves(action, identifier), compat.curves(source, source_slot))
         scene = bpy.context.scene
         ends = (frames[0], frames[-1], *source.frame_range, scene.frame_start, scene.frame_end)
-        names.append(_add(armature, f"{armature.name} Source", source, slot, (min(ends), max(ends)), extrapolation))
+        names.append(
+            _add(armature, f"{armature.name} Source", source, source_slot, (min(ends), max(ends)), extrapolation)
+        )
     names.append(_add(armature, action.name, action, identifier, (frames[0], frames[-1]), "HOLD"))
     return names
 
@@ -101,12 +104,8 @@ def _leave_out(found, others) -> None:
     known = {(curve.data_path, curve.array_index): curve for curve in others}
     for curve in list(found):
         other = known.get((curve.data_path, curve.array_index))
-        if other and _points(other) == _points(curve):
+        if other and same(other, curve):
             found.remove(curve)
-
-
-def _points(curve) -> list[tuple]:
-    return [(*key.co, *key.handle_left, *key.handle_right, key.interpolation) for key in curve.keyframe_points]
 
 
 def _add(armature, name: str, action, slot: str, ends: tuple[float, float], extrapolation: str) -> str:
@@ -123,6 +122,14 @@ def _add(armature, name: str, action, slot: str, ends: tuple[float, float], extr
     strip.frame_start_ui = ends[0]
     strip.extrapolation = extrapolation
     return track.name
+
+
+def slot(armature, action) -> str:
+    """The slot through which an armature plays a take's action, by itself or in a strip of its tracks."""
+    if armature.animation_data.action == action:
+        return compat.slot_identifier(armature)
+    found = (strip for track in _tracks(armature, own(armature)) for strip in track.strips if strip.action == action)
+    return next((compat.strip_slot(strip) for strip in found), "")
 
 
 def mute(armature) -> None:

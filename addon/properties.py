@@ -305,6 +305,10 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
         name="NLA Tracks",
         description="Names of the tracks that the last simulation added, lowest first, one a line",
     )
+    written: StringProperty(
+        name="Written",
+        description="The channels that physics wrote into the last take, index and data path, one a line",
+    )
     action: PointerProperty(type=bpy.types.Action, name="Dynamics Action", description="The action that physics wrote")
     preview: BoolProperty(
         name="Preview", description="Whether the last simulation was made with a time budget", default=False

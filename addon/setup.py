@@ -20,7 +20,7 @@ FORMAT = "Armature Dynamics setup"
 
 STATE = frozenset(
     (
-        *("name", "state", "tracks", "action", "preview", "partners", "connections", "connection_index"),
+        *("name", "state", "tracks", "action", "preview", "partners", "connections", "connection_index", "written"),
         *("source_action", "source_slot", "source_animated", "source_switches"),
         *("source_mode", "source_location", "source_rotation", "source_scale"),
         *("active_joints", "left_out", "summary", "warnings", "problems"),

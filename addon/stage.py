@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import bpy
 
-from . import activity, compat, control, lock, nla, readings, rival, switch
+from . import activity, compat, control, edits, lock, nla, readings, rival, switch
 from .bake import PATHS
 from .convert import Character
 from .hold import written_bones
@@ -98,9 +98,10 @@ def set_simulated(armature, before: Played, action, members: Sequence = (), trac
         settings.source_action = bpy.data.actions.get(before.action)
         settings.source_slot, settings.source_animated = before.slot, before.animated
         settings.source_switches = control.lines(before.switches)
-    elif settings.state == SIMULATED:
+    _carry_edits(armature, before, action)
+    if settings.state == SIMULATED:
         _remove_take(settings)
-    else:  # a duplicate's copy of what was kept has no user yet that lasts
+    elif settings.state == KEPT:  # a duplicate's copy has no user yet that lasts
         _save(settings.action)
     for bone in armature.pose.bones:
         own = bone.armature_dynamics
@@ -166,13 +167,22 @@ def _replace_tracks(armature, before: Played, tracks: Sequence[str]) -> None:
     """The new tracks are the take's, and not those of an earlier one; what was keyed above those plays on above the new
     ones."""
     settings = armature.armature_dynamics
-    edits = bpy.data.actions.get(before.action) if settings.tracks else None
+    above = bpy.data.actions.get(before.action) if settings.tracks else None
     nla.remove(armature, nla.own(armature))
     settings.tracks = "\n".join(tracks)
-    if edits and tracks:
-        compat.assign_action(armature, edits, before.slot, exact=True)
-    elif edits:
-        edits.use_fake_user = True
+    if above and tracks:
+        compat.assign_action(armature, above, before.slot, exact=True)
+    elif above:
+        above.use_fake_user = True
+
+
+def _carry_edits(armature, before: Played, action) -> None:
+    """Keys that were set by hand in an earlier take are in the new one, too."""
+    settings = armature.armature_dynamics
+    slot = nla.slot(armature, action)
+    old = settings.action if settings.state != SOURCE else None
+    played = bool(old) and before.action[0] == old.name
+    edits.carry(armature, action, slot, old, before.slot if played else slot)
 
 
 def _save_edits(armature) -> None:

@@ -9,9 +9,9 @@ from math import floor
 
 import bpy
 import numpy as np
-from mathutils import Vector
 
 from . import compat, nla
+from .fcurve import copied, points
 
 SOURCE = "SOURCE"
 """The state of an armature that plays its own animation; see `stage`."""
@@ -32,9 +32,6 @@ ON = 1.0 - 1e-6
 
 HALVINGS = 40
 """A change between two frames is found by so many halvings: to the last bit of a frame number."""
-
-KEY = ("interpolation", "handle_left_type", "handle_right_type", "co", "handle_left", "handle_right")
-"""What a key is made of: types first, which move handles."""
 
 SAME_FRAME = 1e-3
 """A change so near to a key [frames] is the key's."""
@@ -165,8 +162,8 @@ def carry(armature) -> None:
     if layered:  # what plays was keyed above the take's strip, and adds to the source
         old = {path: curve for path, curve in old.items() if path in new}
     source = settings.source_action
-    if (source and source.library) or {path: _keys(curve) for path, curve in new.items()} == {
-        path: _keys(curve) for path, curve in old.items()
+    if (source and source.library) or {path: points(curve) for path, curve in new.items()} == {
+        path: points(curve) for path, curve in old.items()
     }:
         return
     if source is None:
@@ -174,17 +171,5 @@ def carry(armature) -> None:
     holder = compat.channels(armature, source, settings.source_slot)
     for curve in old.values():
         holder.fcurves.remove(curve)
-    for path, curve in new.items():
-        copy, keys = holder.fcurves.new(path), _keys(curve)
-        copy.keyframe_points.add(len(keys))
-        for point, values in zip(copy.keyframe_points, keys):
-            for name, value in zip(KEY, values):
-                setattr(point, name, value)
-        copy.update()
-
-
-def _keys(curve) -> list[tuple]:
-    return [
-        tuple(tuple(value) if isinstance(value, Vector) else value for value in (getattr(key, name) for name in KEY))
-        for key in curve.keyframe_points
-    ]
+    for curve in new.values():
+        copied(holder, curve)
