@@ -132,6 +132,12 @@ def slot(armature, action) -> str:
     return next((compat.strip_slot(strip) for strip in found), "")
 
 
+def leave(armature) -> None:
+    """Ends the editing of a strip, in which Blender lets nobody change what plays."""
+    if armature.animation_data and armature.animation_data.use_tweak_mode:
+        armature.animation_data.use_tweak_mode = False
+
+
 def mute(armature) -> None:
     """Lets the tracks of a take rest."""
     for track in _tracks(armature, own(armature)):

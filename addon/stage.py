@@ -140,6 +140,7 @@ def _save(action) -> None:
 
 def restore_source(armature) -> None:
     """Plays the source again; the take's action stays in the file."""
+    nla.leave(armature)
     _save_edits(armature)
     play_source(armature)
     nla.remove(armature, nla.own(armature))

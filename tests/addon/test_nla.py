@@ -298,6 +298,37 @@ def test_what_would_not_play_is_refused():
         simulate(armature)
 
 
+def test_a_strip_that_is_being_edited_is_left_first():
+    """In tweak mode Blender lets nobody change the action; nor can what is below be seen."""
+    armature = pushed_down(waving())
+    bpy.ops.armature_dynamics.make_dynamic()
+    tweak(armature, armature.animation_data.nla_tracks[0])
+    with pytest.raises(ConversionError, match=r"one of its NLA strips is being edited; leave it \(Tab\)"):
+        simulate(armature)
+    assert len(preflight.look(armature)) == 1
+
+
+def tweak(armature, track):
+    """Tab in the NLA editor."""
+    track.select = track.strips[0].select = True
+    armature.animation_data.nla_tracks.active = track
+    armature.animation_data.use_tweak_mode = True
+    assert armature.animation_data.use_tweak_mode
+
+
+@pytest.mark.parametrize("button", ["discard", "restore_source", "remove"])
+def test_the_source_comes_back_while_the_strip_is_being_edited(button):
+    """Whoever mends the result in its strip may still give it up."""
+    armature = waving()
+    bpy.ops.armature_dynamics.make_dynamic()
+    motion, before = played(armature), tracks(armature)
+    simulate(armature, result="STRIP")
+    tweak(armature, armature.animation_data.nla_tracks[-1])
+    getattr(bpy.ops.armature_dynamics, button)()
+    assert tracks(armature) == before and same(played(armature), motion)
+    assert not armature.animation_data.use_tweak_mode
+
+
 def test_a_generated_rigs_controls_get_a_strip(generated_rig):
     """Switches of controls and helpers count in strips as in actions."""
     bpy.context.view_layer.objects.active = generated_rig
