@@ -69,7 +69,9 @@ class ARMATURE_DYNAMICS_OT_copy_settings(OnArmature, bpy.types.Operator):
 
     @classmethod
     def poll(cls, context):
-        if not (super().poll(context) and context.mode == "POSE" and context.active_pose_bone):
+        if not super().poll(context):
+            return False
+        if context.mode != "POSE" or not context.active_pose_bone:
             cls.poll_message_set(said("Select bones in Pose Mode"))
             return False
         return True
