@@ -14,13 +14,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .hand import PATIENCE, Hand, Springs
+from .hand import PATIENCE, Hand, Springs, Trouble
 from .mailbox import Mailboxes
 
 TELLING = 1.5e-3
 """The simulation is told of hands so often [s]."""
-HELD, HELD_EACH, POSE, HANDS, HANDS_EACH = 3, 17, 9, 1, 25
+HELD, HELD_EACH, POSE, HANDS, HANDS_EACH = 3, 17, 9, 1, 26
 """Numbers in the messages, before those of each hand and of it, see `sizes`."""
+
+TROUBLES = (None, *Trouble)
 
 
 def sizes(hands: int = 1) -> dict[str, int]:
@@ -29,7 +31,8 @@ def sizes(hands: int = 1) -> dict[str, int]:
     `held`, by the simulation: when it was told, when that is so, time between steps; of each hand as `Hand.learn`; F_0
     and K. `pose.i`, by the device i: as `Hand.move`; `forces`, for devices: when; of each hand torque and force; of
     each how much of it acts. `hands`, for the simulation: when; of each hand its grip, when its device was there,
-    place, quaternion, velocity, spin, stiffness and damping against ways and turns, torque and force.
+    place, quaternion, velocity, spin, stiffness and damping against ways and turns, torque, force, and its trouble's
+    number among TROUBLES.
     """
     held = HELD + HELD_EACH * hands + 6 * hands + 36 * hands * hands
     poses = {f"pose.{i}": POSE for i in range(hands)}
@@ -98,6 +101,6 @@ class Coupling:
             (k, c), (d, e) = hand.stiffness, hand.damping
             grip = 0.0 if hand.lost and share == 0.0 else hand.grip
             each = [grip, hand.stamp, *hand.place, *hand.quaternion, *hand.velocity, *hand.spin,
-                    share * k, share * c, share * d, share * e, *hand.pulls]  # fmt: skip
+                    share * k, share * c, share * d, share * e, *hand.pulls, TROUBLES.index(hand.trouble)]  # fmt: skip
             told[start : start + HANDS_EACH] = memoryview(array("d", each))
         self._box.write(told)

@@ -102,7 +102,8 @@ class Hand:
         grip, freedoms, mass, inertia = held[:4]
         place, velocity, ahead = held[4:7], held[11:14], now - valid
         if grip != self.grip:
-            self.grip, self.lost, self.share, self.trouble, self._gripped = grip, False, 0.0, None, None
+            self.grip, self.lost, self.share, self._gripped = grip, False, 0.0, None
+            self.trouble = None if grip else self.trouble
             self._limits, self._at, self._goes = (0.0, 0.0), place, velocity
             self._base = valid
         late = min(now - self._base, 2.0 * self._period)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .coupling import HANDS, HANDS_EACH, HELD, HELD_EACH, message, sizes
+from .coupling import HANDS, HANDS_EACH, HELD, HELD_EACH, TROUBLES, message, sizes
 from .feedback import AffineMap, Feedback, Grab
 from .grip import Aim, Grip
 from .hand import FADE, PATIENCE
@@ -60,6 +60,11 @@ class Live:
     def grips(self) -> list[Grip | None]:
         """What each hand holds now; a hand may have lost it."""
         return [held and held[0] for held in self._held]
+
+    def trouble(self, hand: int = 0) -> str:
+        """A line about what is wrong with a hand, as the coupling told last, or nothing."""
+        trouble = TROUBLES[int(self._reader.message[HANDS + HANDS_EACH * (hand + 1) - 1])]
+        return trouble.value if trouble else ""
 
     def turn(self, clock: Callable[[], float] = time.perf_counter) -> None:
         """A frame from now on, by a clock that all loops have; what comes of it is told at once."""

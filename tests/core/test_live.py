@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from core import hand
 from core.device_simulated import SimulatedDevice
 from core.grip import Grip
 from core.hand import Springs
@@ -85,8 +86,8 @@ def test_two_hands_feel_each_other():
         coupling = Coupling(boxes, [Springs(stiffness=800.0)] * 2)
         lift = lambda t: (0.0, 0.0, 0.1 * min(t, 1.0))  # noqa: E731
         devices = [DeviceLoop(SimulatedDevice(lift, limits=STRONG), boxes, i) for i in range(2)]
-        for hand, y in enumerate((0.5, -0.5)):
-            live.hold(Grip("bar", (0.0, y, 0.0)), hand)
+        for i, y in enumerate((0.5, -0.5)):
+            live.hold(Grip("bar", (0.0, y, 0.0)), i)
         for k in range(4000):
             now = 1e-3 * k
             if k % 16 == 0:
@@ -145,6 +146,9 @@ def test_a_device_that_jumps_lets_go_and_launches_nothing(jump):
     assert max(speeds) < 0.5
     assert not three.simulation.world.grips
     assert any("jumped or is not finite" in line for _, line in three.lines)
+    # whoever draws the viewport asks for it, as the coupling may be another process
+    assert "its hand lets go" in three.live.trouble()
+    assert three.live.grips == [None]
     assert len({line for _, line in three.lines}) == len(three.lines) or jump == 1.0
     three.close()
 
@@ -174,6 +178,37 @@ def test_a_cut_elsewhere_does_not_let_go():
     assert len(three.simulation.world.grips) == 1
     assert three.live.map is not None
     three.close()
+
+
+def coasting(margin: float, guarded: bool, monkeypatch) -> list[float]:
+    """How far [m] hand and link swing against each other, second by second: a hand of 300 g on a light handle of a free
+    body of 1 kg, 30 steps a second, with a spring of so much of m / T²."""
+    monkeypatch.setattr(hand, "MARGIN", margin)
+    linkage = Linkage()
+    body = linkage.add(Link("body", Joint("free"), mass=0.95, inertia=np.eye(3)))
+    linkage.add(Link("handle", Joint("fixed"), mass=0.05, inertia=1e-4 * np.eye(3)), body)
+    simulation = Simulation(compile_model(linkage), gravity=np.zeros(3), frame_time=1 / 30)
+    nudge = lambda t: (0.03 if 0.5 < t < 0.6 else 0.0, 0.0, 0.0)  # noqa: E731
+    device = SimulatedDevice(nudge, mass=0.3, limits=Limits(force=1e3, slew=1e6, jump=1e6))
+    three = Session(simulation, device, Springs(stiffness=1e9, strength=1e9))
+    if not guarded:
+        three.loop.port.turn = lambda wanted, *_: tuple(wanted)
+    three.live.hold(Grip("handle"))
+    three.run(6.0)
+    apart = np.array(three.path["device"])[:, 0] - np.array(three.path["link"])[:, 0]
+    assert three.coupling.hands[0].stiffness[0] == pytest.approx(margin * 900.0, rel=1e-6)
+    three.close()
+    return [float(np.ptp(apart[1000 * k : 1000 * (k + 1)])) for k in range(1, 6)]
+
+
+def test_the_stated_stiffness_is_stable_by_itself_and_a_stiffer_one_by_the_port(monkeypatch):
+    """The formula is neither empty nor a matter of luck: up to it the coupling alone is stable, at eight times as much
+    it is not, and then the port keeps the hand safe."""
+    stated = coasting(hand.MARGIN, False, monkeypatch)
+    assert stated[-1] < 0.02 * stated[0]
+    beyond = coasting(8.0 * 0.5, False, monkeypatch)
+    assert max(beyond) > 1e3
+    assert max(coasting(8.0 * 0.5, True, monkeypatch)) < 0.1
 
 
 @pytest.mark.parametrize("fault", ["", "delay", "dropouts"])
