@@ -116,15 +116,12 @@ def character(fixed: bool = True) -> Model:
 
 
 def swayed(t: float) -> list[float]:
-    """Where the hand goes: about, with stops."""
+    """Where the hand goes at a time [s]: about, with stops, and after three of these the same way again."""
     whole, part = divmod(t, SWAY + STILL)
-    moving = whole * SWAY + min(part, SWAY)
+    part = min(part, SWAY) / SWAY
     # comes to rest smoothly
-    part = min(part, SWAY)
-    moving = whole * SWAY + part - SWAY / (2.0 * math.pi) * math.sin(2.0 * math.pi * part / SWAY)
-    return [
-        0.08 * math.sin(1.9 * moving), 0.06 * math.sin(2.7 * moving), 0.05 - 0.05 * math.cos(2.3 * moving),
-    ]  # fmt: skip
+    angle = 2.0 * math.pi / 3.0 * (whole + part - math.sin(2.0 * math.pi * part) / (2.0 * math.pi))
+    return [0.08 * math.sin(2.0 * angle), 0.06 * math.sin(3.0 * angle + 0.5), 0.05 - 0.05 * math.cos(angle)]
 
 
 class Delayed:
@@ -231,7 +228,7 @@ def held(rate: int, seconds: float, *, fixed: bool = True, fault: str = "", shar
         "stiffness": own.stiffness[0], "stable": stable_stiffness(own._masses[0], 1.0 / rate, own._delay),
         "put_in_j": device.put_in, "given_back_j": device.given_back,
         "returned": device.given_back / device.put_in, "growth": max(ends[half:]) / max(*ends[:half], TREMBLE),
-        "tremble_mm_s": 1e3 * max(ends), "away_mm": 1e3 * float(np.abs(hand - link).max()),
+        "tremble_mm_s": 1e3 * max(ends), "trembles_mm_s": [round(1e3 * end, 1) for end in ends], "away_mm": 1e3 * float(np.abs(hand - link).max()),
         "lines": sorted({line for _, line in session.lines}),
     }  # fmt: skip
     session.close()
