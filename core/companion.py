@@ -1,7 +1,8 @@
 """Loops in processes of their own, beside the one that simulates: `python -m core.companion`, with what to run as JSON.
 
 They are started with the Python that runs this, in Blender its own, and meet the others in mailboxes alone. Who has
-started them holds their standard input open: when that closes, whatever it died of, they end and leave no memory.
+started them holds their standard input open: when that closes without a word, whatever it died of, they end and leave
+no memory.
 """
 
 from __future__ import annotations
@@ -71,21 +72,16 @@ class Companion:
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def end(self, patience: float = 2.0) -> dict:
+    def end(self, patience: float = 5.0) -> dict:
         """Ends it, and returns what it has measured."""
-        with contextlib.suppress(OSError):
-            self.process.stdin.close()
+        if self.process.stdout.closed:
+            return {}
         try:
-            self.process.wait(patience)
+            told, _ = self.process.communicate("end", timeout=patience)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait()
-        output = self.process.stdout
-        if output.closed:
-            return {}
-        with output:
-            lines = output.read().splitlines()
-        return json.loads(lines[-1]) if lines else {}
+            told, _ = self.process.communicate()
+        return json.loads(told.splitlines()[-1]) if told else {}
 
 
 def python() -> str:
@@ -169,16 +165,17 @@ def report(loop: Loop) -> dict:
     }  # fmt: skip
 
 
-def _until_orphaned(ended: threading.Event) -> None:
+def _until_told(ended: threading.Event, orphaned: threading.Event) -> None:
+    """Waits for a word from who has started this process; without one it has died."""
     with contextlib.suppress(OSError, ValueError):
-        while sys.stdin.read(1):
-            pass
+        if not sys.stdin.read(1):
+            orphaned.set()
     ended.set()
 
 
 def main(told: dict) -> None:
-    """Runs what it is told until it is orphaned."""
-    ended = threading.Event()
+    """Runs what it is told until it is to end."""
+    ended, orphaned = threading.Event(), threading.Event()
     say = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
     try:
         boxes = Mailboxes(sizes(told["hands"]), told["name"])
@@ -192,14 +189,14 @@ def main(told: dict) -> None:
         devices.append(DeviceLoop(device, boxes, hand, say))
         loops.append(Loop(devices[-1].turn, device.rate))
     first = loops[0].measured() if told["measured"] else None
-    threading.Thread(target=_until_orphaned, args=(ended,), daemon=True).start()
+    threading.Thread(target=_until_told, args=(ended, orphaned), daemon=True).start()
     try:
         run(loops, ended)
     finally:
         for each in devices:
             each.close()
-        # whoever made it has died or does not need it any more
-        boxes.unlink()
+        if orphaned.is_set():
+            boxes.unlink()
         boxes.close()
     if first:
         print(json.dumps(report(first)))

@@ -228,7 +228,8 @@ def held(rate: int, seconds: float, *, fixed: bool = True, fault: str = "", shar
         "stiffness": own.stiffness[0], "stable": stable_stiffness(own._masses[0], 1.0 / rate, own._delay),
         "put_in_j": device.put_in, "given_back_j": device.given_back,
         "returned": device.given_back / device.put_in, "growth": max(ends[half:]) / max(*ends[:half], TREMBLE),
-        "tremble_mm_s": 1e3 * max(ends), "trembles_mm_s": [round(1e3 * end, 1) for end in ends], "away_mm": 1e3 * float(np.abs(hand - link).max()),
+        "tremble_mm_s": 1e3 * max(ends), "trembles_mm_s": [round(1e3 * end, 1) for end in ends],
+        "away_mm": 1e3 * float(np.abs(hand - link).max()),
         "lines": sorted({line for _, line in session.lines}),
     }  # fmt: skip
     session.close()

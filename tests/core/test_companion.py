@@ -123,6 +123,15 @@ def test_a_companion_whose_parent_is_killed_ends_and_leaves_no_memory():
     assert parent.stderr.read() == ""
 
 
+def test_companions_come_and_go_while_the_memory_stays():
+    """A device is plugged out and in again; the coupling goes on."""
+    with Mailboxes(sizes()) as boxes:
+        told = boxes.reader("pose.0")
+        for _ in range(2):
+            with Companion(boxes, devices=[SWING]):
+                assert until(told.fresh)
+
+
 def test_a_driver_reaches_a_device_in_a_process_of_its_own():
     """The loop of a vendor's driver: datagrams in, poses in shared memory, forces back."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, Mailboxes(sizes()) as boxes:
