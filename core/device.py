@@ -76,13 +76,14 @@ class DeviceLoop:
         passed, self._now = now - (now if self._now is None else self._now), now
         pose = self.device.pose(now)
         if pose is not None and self._sound(pose, now):
-            self._lost = False
+            self._lost, size = False, math.sqrt(sum(x * x for x in pose[3:]))
+            pose = (*pose[:3], *(x / size for x in pose[3:]))
             if self._place is not None:
                 turn = rotation_between(self._place[3:], pose[3:])
                 self.port.moved((*turn, *(x - y for x, y in zip(pose, self._place))), now)
             else:
                 self.port.moved((0.0,) * 6, now)
-            self._place, self._seen = tuple(pose), now
+            self._place, self._seen = pose, now
             told = self._pose
             told[0] = now
             for place, value in enumerate(pose, 2):

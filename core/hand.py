@@ -22,7 +22,7 @@ HAND, HANDLE = 0.2, 2e-4
 """Hands with what they hold are taken to be no lighter [kg], and to turn with no less inertia [kg m²]."""
 RATIO = 0.7
 """The damping ratio of the springs."""
-SMOOTHING = 0.008
+SMOOTHING = 0.004
 """Hands' velocities are means of so many seconds."""
 SLACK = 1.1
 """Springs follow the stable stiffness where it has changed by this factor."""
@@ -66,16 +66,17 @@ def stable_stiffness(mass: float, period: float, delay: float = 0.0, hand: float
     return MARGIN * min(mass / (period + 2.0 * delay) ** 2, hand / max(2.0 * delay, 1e-9) ** 2)
 
 
-def stable_damping(stiffness: float, mass: float, delay: float = 0.0, hand: float = HAND) -> float:
-    """The damping [N s/m] that goes with it: of RATIO, but no more than what after 2 τ takes MARGIN of the velocity of
-    a `hand` of so much mass [kg]."""
-    return min(2.0 * RATIO * math.sqrt(stiffness * mass), MARGIN * hand / max(2.0 * delay, 1e-9))
+def stable_damping(damping: float, delay: float = 0.0, hand: float = HAND) -> float:
+    """What a hand may feel of a damper [N s/m] that knows its velocity late, by 2 τ and SMOOTHING: no more than in that
+    time takes MARGIN of the velocity of a `hand` of so much mass [kg]. The link feels it all."""
+    return min(damping, MARGIN * hand / (2.0 * delay + SMOOTHING))
 
 
 class Hand:
     """`grip`: the number of what is held, 0 for nothing. `place` (3,), `quaternion` (4,), `velocity` (3,) and `spin`
     (3,) of the hand in the scene; `stiffness` and `damping` (2,) against ways and turns; `pulls` (6,): torque and force
-    on what is held; `share`: how much of them acts, as they fade. `say` gets a line for every trouble."""
+    on what is held, as the hand feels them; `share`: how much of them acts, as they fade. `say` gets a line for every
+    trouble."""
 
     def __init__(
         self, springs: Springs | None = None, say: Callable[[str], None] = print, pulls: memoryview | None = None
@@ -86,7 +87,7 @@ class Hand:
         self.grip, self.share, self.lost, self.turns = 0.0, 0.0, False, False
         self.place, self.quaternion = [0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]
         self.velocity, self.spin = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
-        self.stiffness = self.damping = (0.0, 0.0)
+        self.stiffness = self.damping = self._felt = (0.0, 0.0)
         self.stamp, self._delay, self._losses = -math.inf, 0.0, 0.0
         self._device: tuple[list[float], list[float]] | None = None
         self._gripped: tuple[list[float], list[float], list[float], list[float]] | None = None
@@ -136,6 +137,9 @@ class Hand:
             if self.turns:
                 turned = rotation_between(turn, quaternion)
                 self.spin = [w + share * (a - passed * w) for w, a in zip(self.spin, turned)]
+        if passed > PATIENCE:
+            # wherever it has been: it takes hold again of what it held, where that is now
+            self._gripped = None
         self._losses, self._device, self.stamp = losses, (place, quaternion), stamp
         self._delay = max(now - stamp, 0.999 * self._delay)
         # what is lost stays where it was, while its force fades
@@ -162,7 +166,7 @@ class Hand:
         there = now - self.stamp < PATIENCE
         if share != 1.0 or self.lost or not (simulated and there):
             share = self._fade(passed, simulated, there)
-        (k, turning), (d, turn_damping) = self.stiffness, self.damping
+        (k, turning), (d, turn_damping) = self.stiffness, self._felt
         k, d = share * k, share * d
         ahead, most = now - self._base, 2.0 * self._period
         if ahead > most:
@@ -215,9 +219,8 @@ class Hand:
             return
         self._limits = tuple(most)
         self.stiffness = min(springs.stiffness, most[0]), min(springs.turning, most[1])
-        self.damping = tuple(
-            stable_damping(k, mass, self._delay, hand) for k, mass, hand in zip(self.stiffness, self._masses, own)
-        )
+        self.damping = tuple(2.0 * RATIO * math.sqrt(k * mass) for k, mass in zip(self.stiffness, self._masses))
+        self._felt = tuple(stable_damping(d, self._delay, hand) for d, hand in zip(self.damping, own))
         if most[0] < springs.stiffness and self.trouble is None:
             self._note(Trouble.SOFTENED)
 

@@ -93,13 +93,13 @@ def test_forces_fade_when_another_loop_is_silent(simulated):
     assert np.abs(np.diff(forces[100:])).max() < 1.5 * 20.0 / (FADE / 1e-3)
     assert len(said) == 1
     assert ("device" if simulated else "simulation") in said[0]
-    # it comes back as smoothly
+    # it comes back as smoothly, a device from where the link is: it may have been anywhere meanwhile
     for k in range(100):
         now = 0.4 + 1e-3 * k
         hand.move([now, 0.0, 5.1, 6.0, 7.0, *UPRIGHT], now)
         hand.pull(now, 1e-3, True)
         forces.append(hand.pulls[3])
-    assert forces[-1] == pytest.approx(20.0, abs=0.1)
+    assert forces[-1] == pytest.approx(0.0 if simulated else 20.0, abs=0.1)
     assert np.abs(np.diff(forces[401:])).max() < 2.0
 
 
@@ -128,11 +128,13 @@ def test_springs_beyond_the_stable_range_are_lowered_and_it_is_said():
     assert stable_stiffness(2.0, 0.02) == pytest.approx(2500.0)
     assert stable_stiffness(2.0, 0.02, 0.005) == pytest.approx(min(1.0 / 9e-4, 0.1 / 1e-4))
     assert stable_stiffness(2.0, 0.01, 0.05) == pytest.approx(10.0)
-    assert stable_damping(100.0, 4.0) == pytest.approx(28.0)
-    assert stable_damping(100.0, 4.0, 0.05) == pytest.approx(1.0)
+    assert stable_damping(10.0) == 10.0
+    assert stable_damping(100.0) == pytest.approx(0.1 / 0.004)
+    assert stable_damping(100.0, 0.048) == pytest.approx(1.0)
     said: list[str] = []
     hand = holding(said.append, Springs(stiffness=1e9), mass=2.0)
     assert hand.stiffness[0] == pytest.approx(3600.0)
+    assert hand.damping[0] == pytest.approx(1.4 * math.sqrt(7200.0))
     assert said == ["the stiffness is beyond the stable range and was lowered; take shorter steps for more"]
     for _ in range(5):
         hand.learn(held(mass=2.0), 0.0, 0.0, PERIOD)

@@ -8,7 +8,7 @@ import pytest
 from core import hand
 from core.device_simulated import SimulatedDevice
 from core.grip import Grip
-from core.hand import Springs
+from core.hand import MARGIN, Springs
 from core.joint import Joint
 from core.linkage import Link, Linkage
 from core.mechanisms import chain, free_body
@@ -128,7 +128,13 @@ def test_a_loop_that_dies_is_noticed_and_forces_go_smoothly(dies):
     three.running.add(dies)
     three._step = max(three._step, three.now)
     three.run(1.5)
-    assert np.linalg.norm(three.device.force[3:]) == pytest.approx(before, rel=0.1)
+    assert three.coupling.hands[0].share == 1.0
+    after = np.linalg.norm(three.device.force[3:])
+    if dies == "simulation":
+        assert after == pytest.approx(before, rel=0.1)
+    else:
+        # who comes back takes hold where the link is then
+        assert after < 1.5 * before
     three.close()
 
 
@@ -202,13 +208,13 @@ def coasting(margin: float, guarded: bool, monkeypatch) -> list[float]:
 
 
 def test_the_stated_stiffness_is_stable_by_itself_and_a_stiffer_one_by_the_port(monkeypatch):
-    """The formula is neither empty nor a matter of luck: up to it the coupling alone is stable, at eight times as much
-    it is not, and then the port keeps the hand safe."""
-    stated = coasting(hand.MARGIN, False, monkeypatch)
-    assert stated[-1] < 0.02 * stated[0]
-    beyond = coasting(8.0 * 0.5, False, monkeypatch)
-    assert max(beyond) > 1e3
-    assert max(coasting(8.0 * 0.5, True, monkeypatch)) < 0.1
+    """The formula is neither empty nor a matter of luck: up to it, and twice of it, the coupling alone is stable, at
+    many times as much it is not, and then the port keeps the hand safe."""
+    for share in (1.0, 2.0):
+        stated = coasting(share * MARGIN, False, monkeypatch)
+        assert stated[-1] < 0.02 * stated[0]
+    assert max(coasting(16.0, False, monkeypatch)) > 1e3
+    assert max(coasting(16.0, True, monkeypatch)) < 0.1
 
 
 @pytest.mark.parametrize("fault", ["", "delay", "dropouts"])
