@@ -64,8 +64,8 @@ class Articulation:
         self.pairs, self.linear = np.zeros((p.nodes + 1, 2, 12, 12)), np.zeros((p.nodes + 1, 12, 2))
         self.eta = np.zeros(p.nodes + 1)
         self.shape = np.zeros((inner, 12 * p.arity, m + 12))
-        self._blocks = self.shape.reshape(inner, p.arity, 2, 6, p.arity + 1, 6)
-        self._blocks[:, 0, 0, :, -2] = self._blocks[np.arange(inner), p.tip_child, 1, :, -1] = _SIX
+        self._ports = self.shape.reshape(inner, p.arity, 2, 6, p.arity + 1, 6)
+        self._ports[:, 0, 0, :, -2] = self._ports[np.arange(inner), p.tip_child, 1, :, -1] = _SIX
         self.ones = np.ones(p.arity)
         self.answer, self.start = np.zeros((inner, 2 * m, m + 12)), np.zeros((inner, 2 * m))
         self.squares = np.zeros((inner, m + 12, m))
@@ -75,7 +75,12 @@ class Articulation:
         row, column = np.nonzero(p.joint < p.joints)
         self._column = np.zeros(p.joints, dtype=int)
         self._column[p.joint[row, column]] = column
+        self.opens = p.opens
         self._axes(model)
+        self._leaves(model, gravity)
+
+    def _leaves(self, model: Model, gravity: np.ndarray) -> None:
+        p = self.partition
         body = np.flatnonzero(p.link < p.n)
         inverse = np.linalg.inv(model.inertia)[p.link[body]] / p.share[body, None, None]
         self.pairs[body, 0] = np.tile(0.5 * (inverse + inverse.swapaxes(-1, -2)), (1, 2, 2))
@@ -115,15 +120,20 @@ class Articulation:
         which = np.flatnonzero(self.turned[joints])
         if len(which):
             axes = axes.copy()
-            universal = which[self.universal[joints[which]]]
-            other = which[~self.universal[joints[which]]]
-            first = turn[universal, 0, :3]
-            axes[universal, :3, 0] = first
-            axes[universal, :3, 1] = skew(first) @ [0.0, 0.0, -1.0]
-            axes[other, 3:, 3:] = turn[other, :3, :3].swapaxes(-1, -2)
-        row, column = self.partition.owner[joints] - self.partition.leaves, self._column[joints]
-        self._blocks[row, column + 1, 0, :, column] = axes
-        self._blocks[row, self.partition.carrier[row, column], 1, :, column] = -(force @ axes)
+            axes[which] = self.turned_axes(joints[which], turn[which])
+        row, column = self.partition.owner[joints] - self.partition.blocks, self._column[joints]
+        self._ports[row, column + 1, 0, :, column] = axes
+        self._ports[row, self.partition.carrier[row, column], 1, :, column] = -(force @ axes)
+
+    def turned_axes(self, joints: np.ndarray, turn: np.ndarray) -> np.ndarray:
+        """The axes (k, 6, 6) in the links' frames of `joints` (k,) that turn some of them."""
+        axes = np.tile(_SIX, (len(joints), 1, 1))
+        universal = self.universal[joints]
+        first = turn[universal, 0, :3]
+        axes[universal, :3, 0] = first
+        axes[universal, :3, 1] = skew(first) @ [0.0, 0.0, -1.0]
+        axes[~universal, 3:, 3:] = turn[~universal, :3, :3].swapaxes(-1, -2)
+        return axes
 
     def load(self, leaves: np.ndarray, wrenches: np.ndarray) -> None:
         """`leaves` (k,) are pulled by `wrenches` (k, 6) about their links' origins, along their links' axes."""
@@ -132,7 +142,7 @@ class Articulation:
     def move(self, moved: np.ndarray) -> None:
         """Brings the poses of and within the inner nodes `moved` up to date, as `update` does their coefficients."""
         p = self.partition
-        row = moved - p.leaves
+        row = moved - p.blocks
         child, carrier, tip = p.child[row], p.carrier[row], p.tip_child[row]
         steps, at = self.joint_pose[p.joint[row]], np.arange(len(row))
         for s in self._slices(moved):
@@ -146,12 +156,12 @@ class Articulation:
         self.pose[p.nodes] = self.reach[p.nodes] = _FOUR
 
     def _slices(self, nodes: np.ndarray) -> list[slice]:
-        """The levels of ascending inner `nodes` from the leaves up, without those that have none."""
+        """The levels of ascending inner `nodes` from the lowest up, without those that have none."""
         cuts = np.searchsorted(nodes, self.partition.starts[1:]).tolist()
         return [slice(a, b) for a, b in pairwise(cuts) if b > a]
 
     def batches(self, nodes: np.ndarray) -> Iterator[tuple[np.ndarray, list[slice]]]:
-        """Ascending inner `nodes` from the leaves up, as many at a time as fit the cache, and their levels."""
+        """Ascending inner `nodes` from the lowest up, as many at a time as fit the cache, and their levels."""
         slices = self._slices(nodes)
         if len(nodes) <= BATCH:
             if slices:
@@ -207,6 +217,20 @@ class Articulation:
         doubt = np.abs(terms) @ _DOUBT
         return np.maximum(terms @ _SUM, 0.0) + doubt, doubt
 
+    def open(self, nodes: np.ndarray, forces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Of `nodes` (k,) under handle `forces` (k, 12): the joints (j,) and their accelerations (j, 6) along the axes,
+        the nodes (l,) below that can be opened in turn and the forces (l, 12) on their handles."""
+        p = self.partition
+        self.reveal(nodes)
+        row = nodes - p.blocks
+        k, m = len(row), 6 * (p.arity - 1)
+        answer = (self.answer[row, :, m:] @ forces[:, :, None])[:, :, 0]
+        answer += self.start[row]
+        inner = self.opens[row]
+        handles = self.shape[row] @ np.concatenate((answer[:, :m], forces), axis=1)[:, :, None]
+        below, handles = p.child[row][inner], handles.reshape(k, p.arity, 12)[inner]
+        return p.joint[row].ravel(), answer[:, m:].reshape(-1, 6), below, handles
+
     def world_poses(self, leaves: np.ndarray) -> np.ndarray:
         """World poses (k, 4, 4) of the links of `leaves` (k,): a product along their paths, O(log n) each."""
         poses = self.pose[leaves]
@@ -224,7 +248,7 @@ class Batch:
     def __init__(self, articulation: Articulation, nodes: np.ndarray, full: bool) -> None:
         self.articulation, self.nodes, self.full = articulation, nodes, full
         a, p = articulation, articulation.partition
-        self.row = row = nodes - p.leaves
+        self.row = row = nodes - p.blocks
         k, self.m = len(row), 6 * (p.arity - 1)
         m, width = self.m, self.m + 12
         self.child, self.joint = p.child[row], p.joint[row]

@@ -58,10 +58,10 @@ class Descent:
     """A partial back-substitution: the inner nodes `opened`, in order, the accelerations of their joints and the
     `frontier` of unopened inner nodes.
 
-    `joints`, `motion`: of each round the principal joints (k, arity - 1) and their accelerations along the axes (k,
-    arity - 1, 6). `frontier` (f,), `forces` (f, 12) on its handles, `totals` (f,) its total accelerations, never too
-    small. `least` is what the whole linkage's total acceleration is at least, `computed` the sum of the squares of the
-    computed joints' accelerations, `largest` the largest of them.
+    `joints`, `motion`, `squares`: of each round the joints (k,), their accelerations along the axes (k, 6), and their
+    weighed squares (k,). `frontier` (f,), `forces` (f, 12) on its handles, `totals` (f,) its total accelerations, never
+    too small. `least` is what the whole linkage's total acceleration is at least, `computed` the sum of the computed
+    joints' squares, `largest` the largest of them.
     """
 
     def __init__(self, articulation: Articulation) -> None:
@@ -70,6 +70,7 @@ class Descent:
         self.opened: list[np.ndarray] = []
         self.joints: list[np.ndarray] = []
         self.motion: list[np.ndarray] = []
+        self.squares: list[np.ndarray] = []
         self.frontier, self.forces = root, np.zeros((1, 12))
         self.totals, doubt = articulation.total(root, self.forces)
         self.least = max(float(self.totals[0] - 2.0 * doubt[0]), 0.0)
@@ -83,8 +84,14 @@ class Descent:
             return 0.0
         if measure in (Measure.ABSOLUTE_LINKAGE, Measure.ABSOLUTE_JOINT):
             return rest**0.5
-        whole = self.largest if joint else max(self.least, self.computed)
+        whole = self._whole(measure)
         return min((rest / whole) ** 0.5, 1.0) if whole else 1.0
+
+    def _whole(self, measure: Measure) -> float:
+        """What errors are a share of, squared, at least."""
+        if measure in (Measure.ABSOLUTE_LINKAGE, Measure.ABSOLUTE_JOINT):
+            return 1.0
+        return self.largest if measure is Measure.RELATIVE_JOINT else max(self.least, self.computed)
 
     def refine(self, threshold: float, measure: Measure) -> None:
         """Opens nodes until the error is at most `threshold`."""
@@ -96,19 +103,42 @@ class Descent:
 
     def result(self, measure: Measure, n: int) -> ApproximateAcceleration:
         """What is computed so far, of a model of `n` links."""
-        a, none = self.articulation, np.zeros(0, dtype=int)
-        joints = np.concatenate([none, *(x.ravel() for x in self.joints)])
+        joints = np.concatenate([np.zeros(0, dtype=int), *self.joints])
         order = np.argsort(joints)[: np.count_nonzero(joints < n)]
-        motion = np.concatenate([np.zeros((0, 6)), *(x.reshape(-1, 6) for x in self.motion)])[order]
-        joints = joints[order]
+        nodes = np.sort(np.concatenate([np.zeros(0, dtype=int), *self.opened]))
+        return self._chosen(order, joints[order], self.error(measure), nodes)
+
+    def largest_result(self, threshold: float, measure: Measure, n: int) -> ApproximateAcceleration:
+        """Of what is computed, only the joints that matter: the smallest are left out as far as `threshold` allows."""
+        joints = np.concatenate([np.zeros(0, dtype=int), *self.joints])
+        squares = np.concatenate([np.zeros(0), *self.squares])
+        error, kept = self.error(measure), joints < n
+        allowed = threshold * threshold * self._whole(measure)
+        if measure in (Measure.ABSOLUTE_JOINT, Measure.RELATIVE_JOINT):
+            small = squares <= allowed
+            rest = float(squares[small].max(initial=0.0))
+        else:
+            order = np.argsort(squares)
+            rests = self.totals.sum() + np.cumsum(squares[order])
+            small = np.zeros(len(squares), dtype=bool)
+            count = int(np.searchsorted(rests, allowed, side="right"))
+            small[order[:count]] = True
+            rest = float(rests[count - 1]) if count else 0.0
+        if rest:
+            error = max(error, (rest / self._whole(measure)) ** 0.5)
+        kept &= ~small
+        at = np.flatnonzero(kept)
+        order = at[np.argsort(joints[at])]
+        p = self.articulation.partition
+        owners = np.unique(p.owner[joints[order]])
+        return self._chosen(order, joints[order], error, np.union1d(owners, p.ancestors(owners)))
+
+    def _chosen(self, order, joints, error, nodes) -> ApproximateAcceleration:
+        a = self.articulation
+        motion = np.concatenate([np.zeros((0, 6)), *self.motion])[order]
         index, axis = np.nonzero(a.free[joints])
         return ApproximateAcceleration(
-            joints,
-            a.velocity[joints][index, axis],
-            motion[index, axis],
-            self.error(measure),
-            int(a.velocity[-1, 0]),
-            np.sort(np.concatenate([none, *self.opened])),
+            joints, a.velocity[joints][index, axis], motion[index, axis], error, int(a.velocity[-1, 0]), nodes
         )
 
     def spend(self, joints: int, threshold: float, measure: Measure) -> None:
@@ -119,15 +149,15 @@ class Descent:
         below them may be larger.
         """
         a, p = self.articulation, self.articulation.partition
-        left = joints - sum(int(a.movable[nodes - p.leaves].sum()) for nodes in self.opened)
+        left = joints - sum(int(a.movable[nodes - p.blocks].sum()) for nodes in self.opened)
         while left > 0 and len(self.frontier) and self.error(measure) > threshold:
             order = np.lexsort((self.frontier, -self.totals))
             order = order[self.totals[order] >= 0.01 * self.totals[order[0]]]
-            counts = np.cumsum(a.movable[self.frontier[order] - p.leaves])
+            counts = np.cumsum(a.movable[self.frontier[order] - p.blocks])
             needed = np.zeros(len(self.frontier), dtype=bool)
             needed[order[: max(int(np.searchsorted(counts, min(left, 0.5 * left + MANY), side="right")), 1)]] = True
             self._open(needed)
-            left -= int(a.movable[self.opened[-1] - p.leaves].sum())
+            left -= int(a.movable[self.opened[-1] - p.blocks].sum())
 
     def _needed(self, square: float, measure: Measure) -> np.ndarray:
         totals = self.totals
@@ -145,25 +175,16 @@ class Descent:
         return needed
 
     def _open(self, needed: np.ndarray) -> None:
-        a, p = self.articulation, self.articulation.partition
-        nodes, forces = self.frontier[needed], self.forces[needed]
-        a.reveal(nodes)
-        row = nodes - p.leaves
-        k, m = len(row), 6 * (p.arity - 1)
-        joint, child = p.joint[row], p.child[row]
-        answer = (a.answer[row, :, m:] @ forces[:, :, None])[:, :, 0]
-        answer += a.start[row]
-        motion = answer[:, m:].reshape(k, -1, 6)
-        weighed = a.weighed(joint, answer[:, m:, None]).reshape(motion.shape)
-        self.opened.append(nodes)
-        self.joints.append(joint)
-        self.motion.append(motion)
+        a, nodes = self.articulation, self.frontier[needed]
+        joints, motion, below, handles = a.open(nodes, self.forces[needed])
+        weighed = a.weighed(joints[:, None], motion[:, :, None])[:, :, 0]
         squares = (weighed * weighed).sum(-1)
+        self.opened.append(nodes)
+        self.joints.append(joints)
+        self.motion.append(motion)
+        self.squares.append(squares)
         self.computed += float(squares.sum())
-        self.largest = max(self.largest, float(squares.max()))
-        inner = p.opens[row]
-        handles = a.shape[row] @ np.concatenate((answer[:, :m], forces), axis=1)[:, :, None]
-        below, handles = child[inner], handles.reshape(k, p.arity, 12)[inner]
+        self.largest = max(self.largest, float(squares.max(initial=0.0)))
         kept = ~needed
         self.frontier = np.concatenate((self.frontier[kept], below))
         self.forces = np.concatenate((self.forces[kept], handles))

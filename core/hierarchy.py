@@ -23,9 +23,10 @@ class Hierarchy:
         gravity: np.ndarray,
         weights: np.ndarray | Sequence[np.ndarray] | None,
         arity: int,
+        most: int = 0,
     ) -> None:
         self.model, self.q = model, model.coordinates.zero()
-        self.partition = partition(model.parent, arity)
+        self.partition = partition(model.parent, arity, np.diff(model.coordinates.v_start), most)
         factor = None if weights is None else _factors(model, weights, self.partition.joints)
         self.gravity = vector("gravity", gravity, 3)
         self.articulation = articulation(model, self.partition, self.gravity, factor)

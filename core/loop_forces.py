@@ -32,7 +32,8 @@ class LoopForces:
         ends = link_of[np.concatenate((loops.real, loops.host))]
         ends = ends if also is None else np.concatenate((ends, also))
         self.leaves, place = np.unique(ends, return_inverse=True)
-        self.above = self.partition.ancestors(self.leaves)
+        leaves = np.unique(self.partition.block[self.leaves])
+        self.above = np.concatenate((leaves, self.partition.ancestors(leaves)))
         k = len(loops)
         # frames by their place among the leaves instead of their slots
         self._near = replace(loops, real=place[:k], host=place[k : 2 * k])
@@ -90,16 +91,12 @@ class LoopForces:
         """The Delassus matrix (r, r) of unit wrenches (leaves, 6, r), and the rows' accelerations (r,) now."""
         a, p = self.articulation, self.partition
         r, m = units.shape[-1], 6 * (p.arity - 1)
-        inertia, bias = a.pairs[self.leaves, 0], a.linear[self.leaves, :6, 0]
-        moved = inertia[:, :, :6] @ units
-        delassus = np.einsum("lir,lis->rs", units, moved[:, :6])
-        opening = np.einsum("lir,li->r", units, bias)
-        place = np.full(p.nodes + 1, len(self.leaves) + len(self.above))
-        place[self.leaves] = np.arange(len(self.leaves))
-        place[self.above] = len(self.leaves) + np.arange(len(self.above))
-        every = np.zeros((len(self.leaves) + len(self.above) + 1, 12, r))
-        every[: len(self.leaves)] = moved
-        for nodes in p.by_level(self.above):
+        leaves, moved, delassus, opening = a.respond(units, self.leaves)
+        place = np.full(p.nodes + 1, len(self.above))
+        place[self.above] = np.arange(len(self.above))
+        every = np.zeros((len(self.above) + 1, 12, r))
+        every[place[leaves]] = moved
+        for nodes in p.by_level(self.above[len(leaves) :]):
             row = nodes - p.leaves
             units = every[place[p.child[row]]].reshape(len(row), -1, r)
             along, maps = a.shape[row].swapaxes(-1, -2) @ units, a.answer[row, :m]

@@ -181,7 +181,7 @@ class MovingArticulation(Articulation):
     def _axes_of(self, row: np.ndarray) -> np.ndarray:
         """The axes (k, arity - 1, 6, 6) of principal joints, in their children's frames."""
         k = np.arange(self.partition.arity - 1)
-        return self._blocks[row[:, None], k + 1, 0, :, k]
+        return self._ports[row[:, None], k + 1, 0, :, k]
 
     def _arms(self, joint: np.ndarray) -> np.ndarray:
         """Of joints, the way from the parent's origin to the child's, in the child's frame."""

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .articulation import Articulation
 from .closure import Loops
+from .dense_articulation import DenseArticulation
 from .dynamics import GRAVITY
 from .error_queue import ApproximateAcceleration, Descent, Measure
 from .hierarchy import Hierarchy, ranges, vector
@@ -22,6 +22,8 @@ from .model import Model
 from .partition import ARITY
 
 FRAMES = ("world", "link")
+MOST = 32
+"""Freedoms within a leaf."""
 
 
 class QuasiStatics(Hierarchy):
@@ -45,8 +47,9 @@ class QuasiStatics(Hierarchy):
         forces: np.ndarray | None = None,
         loops: Loops | None = None,
         arity: int = ARITY,
+        most: int = MOST,
     ) -> None:
-        super().__init__(model, Articulation, gravity, weights, arity)
+        super().__init__(model, DenseArticulation, gravity, weights, arity, most)
         self.measure = Measure(measure)
         if q is not None:
             self.q = vector("q", q, model.nq).copy()
@@ -56,9 +59,9 @@ class QuasiStatics(Hierarchy):
         self._pulled, self._wrench = np.zeros(0, dtype=int), np.zeros((model.n, 6))
         self._loops = LoopForces(self.articulation, model, model.loops.closed() if loops is None else loops)
         self._place(np.arange(model.n))
-        inner = np.arange(self.partition.leaves, self.partition.nodes)
-        self.articulation.move(inner)
-        self.articulation.update(inner, inner)
+        every = np.arange(self.partition.nodes)
+        self.articulation.move(every)
+        self.articulation.update(every, every)
         self._moved, self._stale, self._changed, self._driven = (np.zeros(0, dtype=int) for _ in range(4))
         self._descent: Descent | None = None
 
@@ -104,7 +107,7 @@ class QuasiStatics(Hierarchy):
             self._refresh(closing)
             self._descent = Descent(self.articulation)
         self._descent.refine(float(threshold), self.measure)
-        result = self._descent.result(self.measure, self.model.n)
+        result = self._descent.largest_result(threshold, self.measure, self.model.n)
         if not (np.isfinite(result.error) and np.isfinite(result.values).all()):
             raise ValueError("the accelerations are not finite; take shorter steps, or look for extreme q or stiffness")
         return result
@@ -130,7 +133,7 @@ class QuasiStatics(Hierarchy):
         """Puts all joints at coordinates `q` (nq,); the next solution brings everything up to date."""
         self.q = vector("q", q, self.model.nq).copy()
         self._place(np.arange(self.model.n))
-        self._moved = np.arange(self.partition.leaves, self.partition.nodes)
+        self._moved = np.arange(self.partition.nodes)
         self._descent = None
 
     @property
@@ -156,8 +159,8 @@ class QuasiStatics(Hierarchy):
         if len(self._driven):
             self._place(self._driven)
         moved, pulled = self._poses(), self._turned()
-        loaded = p.ancestors(np.concatenate((p.owner[self._driven], pulled)))
-        loaded = np.union1d(np.concatenate((loaded, p.owner[self._driven])), moved)
+        own = np.concatenate((p.owner[self._driven], p.block[pulled]))
+        loaded = np.union1d(np.concatenate((own, p.ancestors(own))), moved)
         self._stale, self._driven = moved[:0], moved[:0]
         if len(self._loops):
             self._loops.solve(self._wrench, closing, lambda above: a.update(moved, np.union1d(loaded, above)))
