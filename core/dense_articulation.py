@@ -16,6 +16,8 @@ import numpy as np
 
 from .articulation import CHUNK, Articulation
 from .blocks import Blocks
+from .crown import Crown, CrownedDescent
+from .error_queue import Descent
 from .model import Model
 from .partition import Partition
 from .spatial import cross, skew
@@ -34,6 +36,8 @@ def _spatial() -> np.ndarray:
 
 
 _SPATIAL = _spatial()
+CROWN = 24
+"""So many of the highest inner nodes are solved at once."""
 
 
 class DenseArticulation(Articulation):
@@ -70,6 +74,9 @@ class DenseArticulation(Articulation):
         # where freedoms are among six of each leaf, the last for none
         at = self.blocks.host * 6 + self.blocks.axis
         self._spot = np.where(self.blocks.velocity < model.nv, at, 6 * most)
+        self._crown: Crown | None = None
+        self._moved = self._loaded = np.zeros(0, dtype=int)
+        self._stale = np.zeros(p.nodes + 1, dtype=bool)
         super().__init__(model, partition, gravity, factor)
         self.opens = (p.child < p.nodes) & np.append(self.blocks.count > 0, np.ones(len(p.child) + 1, bool))[p.child]
 
@@ -116,7 +123,47 @@ class DenseArticulation(Articulation):
         only = np.setdiff1d(loaded[:cut], moved[:also], assume_unique=True) if cut > also else loaded[:0]
         for first in range(0, len(only), CHUNK):
             self._load(only[first : first + CHUNK])
-        super().update(moved[also:], loaded[cut:])
+        self._defer(moved[also:], loaded[cut:])
+
+    def _defer(self, moved: np.ndarray, loaded: np.ndarray) -> None:
+        """Brings inner nodes up to date but for the highest, which may be solved at once as they are (see crown.py)."""
+        self._stale[loaded] = False
+        rest = self._loaded[self._stale[self._loaded]]
+        if len(rest):
+            super().update(np.intersect1d(self._moved, rest, assume_unique=True), rest)
+            self._stale[rest] = False
+        if len(self._moved):
+            moved = np.union1d(moved, np.setdiff1d(self._moved, rest, assume_unique=True))
+        cut = max(len(loaded) - CROWN, 0)
+        if cut:
+            first = loaded[cut]
+            also = int(np.searchsorted(moved, first))
+            super().update(moved[:also], loaded[:cut])
+            moved, loaded = moved[also:], loaded[cut:]
+        self._moved, self._loaded = moved, loaded
+        self._stale[loaded] = True
+
+    def settle(self) -> None:
+        """Brings up to date what has been put off."""
+        super().update(self._moved, self._loaded)
+        self._stale[self._loaded] = False
+        self._moved = self._loaded = self._moved[:0]
+
+    def total(self, nodes: np.ndarray, forces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self._stale[nodes].any():
+            self.settle()
+        return super().total(nodes, forces)
+
+    def descent(self) -> Descent:
+        """A descent from the root; what has been put off is found on the way."""
+        p = self.partition
+        if not p.levels:
+            return Descent(self)
+        nodes = self._loaded if len(self._loaded) else np.array([p.root])
+        if self._crown is None or not np.array_equal(self._crown.nodes, nodes):
+            self._crown = Crown(self, nodes)
+        self._crown.solve()
+        return CrownedDescent(self._crown)
 
     def _assemble(self, blocks: np.ndarray) -> None:
         poses, own = self.inside[blocks], self._own[blocks]

@@ -65,15 +65,18 @@ class Descent:
     """
 
     def __init__(self, articulation: Articulation) -> None:
-        self.articulation = articulation
         root = np.array([articulation.partition.root])
+        totals, doubts = articulation.total(root, np.zeros((1, 12)))
+        self._begin(articulation, totals, doubts[0])
+
+    def _begin(self, articulation: Articulation, totals: np.ndarray, doubt: float) -> None:
+        self.articulation = articulation
         self.opened: list[np.ndarray] = []
         self.joints: list[np.ndarray] = []
         self.motion: list[np.ndarray] = []
         self.squares: list[np.ndarray] = []
-        self.frontier, self.forces = root, np.zeros((1, 12))
-        self.totals, doubt = articulation.total(root, self.forces)
-        self.least = max(float(self.totals[0] - 2.0 * doubt[0]), 0.0)
+        self.frontier, self.forces, self.totals = np.array([articulation.partition.root]), np.zeros((1, 12)), totals
+        self.least = max(float(totals[0] - 2.0 * doubt), 0.0)
         self.computed = self.largest = 0.0
 
     def error(self, measure: Measure) -> float:
@@ -179,13 +182,20 @@ class Descent:
         joints, motion, below, handles = a.open(nodes, self.forces[needed])
         weighed = a.weighed(joints[:, None], motion[:, :, None])[:, :, 0]
         squares = (weighed * weighed).sum(-1)
+        self.computed += float(squares.sum())
+        self.largest = max(self.largest, float(squares.max(initial=0.0)))
+        self._keep(nodes, joints, motion, squares)
+        self._replace(needed, below, handles, a.total(below, handles)[0])
+
+    def _keep(self, nodes: np.ndarray, joints: np.ndarray, motion: np.ndarray, squares: np.ndarray) -> None:
         self.opened.append(nodes)
         self.joints.append(joints)
         self.motion.append(motion)
         self.squares.append(squares)
-        self.computed += float(squares.sum())
-        self.largest = max(self.largest, float(squares.max(initial=0.0)))
+
+    def _replace(self, needed: np.ndarray, below: np.ndarray, forces: np.ndarray, totals: np.ndarray) -> None:
+        """Puts the nodes `below` into the frontier in place of the `needed`."""
         kept = ~needed
         self.frontier = np.concatenate((self.frontier[kept], below))
-        self.forces = np.concatenate((self.forces[kept], handles))
-        self.totals = np.concatenate((self.totals[kept], a.total(below, handles)[0]))
+        self.forces = np.concatenate((self.forces[kept], forces))
+        self.totals = np.concatenate((self.totals[kept], totals))

@@ -63,6 +63,7 @@ class LoopForces:
         body = self.leaves[inside]
         a.load(body, wrench[body])
         update(self.above)
+        a.settle()
         units, gap = self.wrenches(a.world_poses(self.leaves))
         delassus, opening = self._response(units)
         soft = loops.soft

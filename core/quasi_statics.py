@@ -105,7 +105,7 @@ class QuasiStatics(Hierarchy):
             raise ValueError(f"the error threshold is {threshold}; give a number of at least zero")
         if self._descent is None or self._descent.error(self.measure) < threshold:
             self._refresh(closing)
-            self._descent = Descent(self.articulation)
+            self._descent = self.articulation.descent()
         self._descent.refine(float(threshold), self.measure)
         result = self._descent.largest_result(threshold, self.measure, self.model.n)
         if not (np.isfinite(result.error) and np.isfinite(result.values).all()):
