@@ -152,7 +152,7 @@ class Articulation:
                 steps[s, j] = pose
                 tips[:, j + 1] = pose @ tips[:, j + 1]
             self.reach[moved[s]] = tips[k, tip[s]]
-        self.pose[child[:, 1:]] = steps
+        self.pose[child[:, 0]], self.pose[child[:, 1:]] = _FOUR, steps
         self.pose[p.nodes] = self.reach[p.nodes] = _FOUR
 
     def _slices(self, nodes: np.ndarray) -> list[slice]:

@@ -54,6 +54,15 @@ class Crown:
         self._right = np.concatenate((every, count + under, 2 * count + other, 2 * count + every))
         self._at = np.concatenate((every, over, one)), np.concatenate((every, under, other))
         self._mirrored = slice(count, count + len(over)), under, over
+        # where the nodes below hang, and 2, 4, ... of them nearer to the root
+        jump = np.zeros(len(self.below), dtype=int)
+        jump[self._carried] = self._host
+        self._first = tops[p.top[p.root]]
+        jump[self._first] = self._first
+        self._jumps = []
+        while (jump != self._first).any():
+            self._jumps.append(jump)
+            jump = jump[jump]
         self._bears, self._hangs = np.zeros((2, len(self.below), count))
         self._bears[self._carried, every] = self._hangs[self._host, every] = 1.0
         places = self._place[np.concatenate((p.ancestry[self.below], p.ancestry[self.nodes]))]
@@ -74,6 +83,17 @@ class Crown:
         self._scale, self._unit = scale[self._held][:, None], a.unit[self.joints].ravel()[self._held]
         self._pairs = np.ix_(self._held, self._held)
         self._free = a.unit_free[self.joints]
+
+    def place(self) -> None:
+        """Brings up to date where the nodes below are, in the root's frame, which stands in for those of all nodes of
+        the crown."""
+        a = self.articulation
+        poses = np.empty((len(self.below), 4, 4))
+        poses[self._carried] = a.reach[self.below[self._host]] @ a.joint_pose[self.joints]
+        poses[self._first] = np.eye(4)
+        for jump in self._jumps:
+            poses = poses[jump] @ poses
+        a.pose[self.nodes], a.pose[self.below] = np.eye(4), poses
 
     def solve(self) -> None:
         """Finds the joints' accelerations `motion` (j, 6) along their axes and their weighed `squares` (j,), and of the

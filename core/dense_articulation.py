@@ -75,7 +75,7 @@ class DenseArticulation(Articulation):
         at = self.blocks.host * 6 + self.blocks.axis
         self._spot = np.where(self.blocks.velocity < model.nv, at, 6 * most)
         self._crown: Crown | None = None
-        self._moved = self._loaded = np.zeros(0, dtype=int)
+        self._moved = self._loaded = self._unplaced = np.zeros(0, dtype=int)
         self._stale = np.zeros(p.nodes + 1, dtype=bool)
         super().__init__(model, partition, gravity, factor)
         self.opens = (p.child < p.nodes) & np.append(self.blocks.count > 0, np.ones(len(p.child) + 1, bool))[p.child]
@@ -110,7 +110,16 @@ class DenseArticulation(Articulation):
                 poses = poses[row[:, None], jump[some]] @ poses
             self.inside[some] = poses
             self.reach[some] = poses[row, self.blocks.tip[some]]
-        super().move(moved[cut:])
+        moved, crown = moved[cut:], self._crown
+        others = len(self._unplaced) and (crown is None or self._unplaced is not crown.nodes)
+        if crown is not None and not others and crown.holds(moved).all():
+            crown.place()
+            self._unplaced = crown.nodes
+            return
+        if len(self._unplaced):
+            moved = np.union1d(moved, self._unplaced)
+        super().move(moved)
+        self._unplaced = moved[:0]
 
     def world_poses(self, leaves: np.ndarray) -> np.ndarray:
         block = self.partition.block[leaves]

@@ -32,6 +32,7 @@ class Hierarchy:
         self.articulation = articulation(model, self.partition, self.gravity, factor)
         self._number = {name: i for i, name in enumerate(model.names)}
         self._forces = np.zeros(model.nv)
+        self._last = np.zeros(0, dtype=int), Coordinates(model.coordinates.kinds[:0])
 
     def _links(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> np.ndarray:
         index = links
@@ -50,7 +51,10 @@ class Hierarchy:
         return index.astype(int)
 
     def _subset(self, links: np.ndarray) -> Coordinates:
-        return Coordinates(self.model.coordinates.kinds[links])
+        # mostly the same joints as in the step before
+        if not np.array_equal(links, self._last[0]):
+            self._last = links, Coordinates(self.model.coordinates.kinds[links])
+        return self._last[1]
 
     def _place(self, links: np.ndarray, subset: Coordinates | None = None) -> None:
         """Brings joints' transforms, and what their springs exert, up to date with q."""

@@ -58,10 +58,13 @@ class Coordinates:
 
     def __init__(self, kinds: list[str]) -> None:
         self.kinds = np.array(kinds)
-        self.q_start = np.concatenate(([0], np.cumsum([COORDINATES[k] for k in kinds], dtype=int))).astype(int)
-        self.v_start = np.concatenate(([0], np.cumsum([FREEDOMS[k] for k in kinds], dtype=int))).astype(int)
-        self.nq, self.nv = int(self.q_start[-1]), int(self.v_start[-1])
         of = {kind: np.flatnonzero(self.kinds == kind) for kind in FREEDOMS}
+        self.q_start, self.v_start = np.zeros((2, len(self.kinds) + 1), dtype=int)
+        for kind, some in of.items():
+            self.q_start[some + 1], self.v_start[some + 1] = COORDINATES[kind], FREEDOMS[kind]
+        np.cumsum(self.q_start, out=self.q_start)
+        np.cumsum(self.v_start, out=self.v_start)
+        self.nq, self.nv = int(self.q_start[-1]), int(self.v_start[-1])
         self.hinges, self.slides, self.universals, self.free = (
             of[k] for k in ("hinge", "prismatic", "universal", "free")
         )
