@@ -81,7 +81,7 @@ class Crown:
         # free axes without armature take no force
         self._held = np.flatnonzero(scale)
         self._scale, self._unit = scale[self._held][:, None], a.unit[self.joints].ravel()[self._held]
-        self._pairs = np.ix_(self._held, self._held)
+        self._pairs = self._held[:, None] * scale.size + self._held
         self._free = a.unit_free[self.joints]
 
     def place(self) -> None:
@@ -120,7 +120,7 @@ class Crown:
         pushes = a.applied[self.joints].reshape(-1, 1) if a.active else None
         if a.active:
             beta += matrix @ pushes
-        held = matrix[self._pairs]
+        held = matrix.take(self._pairs)
         held *= self._scale
         held *= self._scale.T
         held.reshape(-1)[:: len(held) + 1] += self._unit

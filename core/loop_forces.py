@@ -98,7 +98,7 @@ class LoopForces:
         every = np.zeros((len(self.above) + 1, 12, r))
         every[place[leaves]] = moved
         for nodes in p.by_level(self.above[len(leaves) :]):
-            row = nodes - p.leaves
+            row = nodes - p.blocks
             units = every[place[p.child[row]]].reshape(len(row), -1, r)
             along, maps = a.shape[row].swapaxes(-1, -2) @ units, a.answer[row, :m]
             ends, along = along[:, m:], along[:, :m]

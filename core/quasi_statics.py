@@ -22,8 +22,8 @@ from .model import Model
 from .partition import ARITY
 
 FRAMES = ("world", "link")
-MOST = 32
-"""Freedoms within a leaf."""
+MOST = 24
+"""Freedoms within a block of links. A step of a molecule takes 2.2, 1.9, 1.6 and 1.8 ms with 8, 16, 24 and 48."""
 
 
 class QuasiStatics(Hierarchy):
