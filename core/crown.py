@@ -1,9 +1,9 @@
-"""The top of a partition's tree solved at once, for one set of forces: cheaper than a level after the other, where each
-has a node or two.
+"""The top of a partition's tree solved at once: cheaper than level after level, where each has a node or two.
 
-The nodes below the crown are joined by the principal joints of its nodes; nothing pulls at the root. The forces F
-across all these joints solve the joints' condition of articulation.py, with two blocks of G for each. What
-the joints and the nodes below accelerate with is summed up to what a crown's node does in total.
+The nodes below the crown are joined by the principal joints of its nodes, and nothing holds the root. The forces F
+across all these joints meet the joints' condition of articulation.py, Y_FF and β of which are products of Φ and b with
+the two blocks that G has for each joint. Maps and coefficients of the crown's own nodes are not needed: their total
+accelerations are the sums of what is within them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .error_queue import Descent, Measure
 
 class Crown:
     """Inner `nodes` (c,) of the articulation's partition, ascending and closed upward, with the root, and the nodes
-    `below` them (b,), whose coefficients are up to date. `joints` (j,): the principal joints, `owner` (j,) their places
-    among the nodes."""
+    `below` them (b,), whose coefficients are up to date; `every` (c + b,): both, and which of them `opens`. `joints`
+    (j,): the principal joints, `owner` (j,) their places among the nodes."""
 
     def __init__(self, articulation: Articulation, nodes: np.ndarray) -> None:
         a, p = articulation, articulation.partition
@@ -98,7 +98,7 @@ class Crown:
     def solve(self) -> None:
         """Finds the joints' accelerations `motion` (j, 6) along their axes and their weighed `squares` (j,), and of the
         nodes, those below after the crown's, the handle `forces` (c + b, 12), of the crown's left at zero, the `totals`
-        (c + b,) and how much these are too large at most, `doubts`."""
+        (c + b,) and how much of these is `doubts`, as in `Articulation.total`."""
         a, j, below = self.articulation, len(self.joints), self.below
         near, far = a._ports[self._near], a._ports[self._far]
         response = a.pairs[below, 0]

@@ -5,7 +5,7 @@ left unopened is small enough. Here all nodes are opened at once that the paper'
 children turn out to be. For the errors of the linkage these are the shortest prefix, largest first, without which the
 rest is small enough. For the errors of joints the paper bounds the largest joint by the sum over all unopened nodes;
 each by its own node is enough, and only nodes above the threshold are opened. So never more joints are computed than by
-the paper's queue, in a handful of rounds.
+the paper's queue, in a handful of rounds. Of the joints of opened nodes those that do not matter can be left out again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ApproximateAcceleration:
 
     `links` (k,): whose joints are computed; `freedoms` (f,) and `values` (f,) [rad/s² or m/s²]: those of their
     accelerations. `error`: a bound on the error in the measure asked for. `nv`: all freedoms. `nodes` (o,): the nodes
-    of the partition whose principal joints these are, ascending; they are closed upward.
+    of the partition that have these joints, and all above, ascending.
     """
 
     links: np.ndarray
@@ -55,8 +55,8 @@ class ApproximateAcceleration:
 
 
 class Descent:
-    """A partial back-substitution: the inner nodes `opened`, in order, the accelerations of their joints and the
-    `frontier` of unopened inner nodes.
+    """A partial back-substitution: the nodes `opened`, in order, the accelerations of their joints and the `frontier`
+    of unopened nodes.
 
     `joints`, `motion`, `squares`: of each round the joints (k,), their accelerations along the axes (k, 6), and their
     weighed squares (k,). `frontier` (f,), `forces` (f, 12) on its handles, `totals` (f,) its total accelerations, never
@@ -111,32 +111,29 @@ class Descent:
         nodes = np.sort(np.concatenate([np.zeros(0, dtype=int), *self.opened]))
         return self._chosen(order, joints[order], self.error(measure), nodes)
 
-    def largest_result(self, threshold: float, measure: Measure, n: int) -> ApproximateAcceleration:
-        """Of what is computed, only the joints that matter: the smallest are left out as far as `threshold` allows."""
+    def trimmed(self, threshold: float, measure: Measure, n: int) -> ApproximateAcceleration:
+        """Of what is computed the joints that matter: the smallest are left out, as many as `threshold` allows."""
         joints = np.concatenate([np.zeros(0, dtype=int), *self.joints])
         squares = np.concatenate([np.zeros(0), *self.squares])
-        error, kept = self.error(measure), joints < n
-        allowed = threshold * threshold * self._whole(measure)
-        if measure in (Measure.ABSOLUTE_JOINT, Measure.RELATIVE_JOINT):
-            small = squares <= allowed
-            rest = float(squares[small].max(initial=0.0))
-        else:
-            order = np.argsort(squares)
-            rests = self.totals.sum() + np.cumsum(squares[order])
-            small = np.zeros(len(squares), dtype=bool)
-            count = int(np.searchsorted(rests, allowed, side="right"))
-            small[order[:count]] = True
-            rest = float(rests[count - 1]) if count else 0.0
-        if rest:
-            error = max(error, (rest / self._whole(measure)) ** 0.5)
-        kept &= ~small
-        at = np.flatnonzero(kept)
-        order = at[np.argsort(joints[at])]
+        order = np.argsort(squares)
+        rest = squares[order]
+        if measure in (Measure.ABSOLUTE_LINKAGE, Measure.RELATIVE_LINKAGE):
+            rest = self.totals.sum() + np.cumsum(rest)
+        whole, error = self._whole(measure), self.error(measure)
+        # numbers that are none are not left out, but told of
+        count = int(np.searchsorted(rest, threshold * threshold * whole, side="right")) if np.isfinite(whole) else 0
+        if count and rest[count - 1]:
+            error = max(error, float(rest[count - 1] / whole) ** 0.5)
+        order = order[count:]
+        order = order[joints[order] < n]
+        order = order[np.argsort(joints[order])]
         p = self.articulation.partition
         owners = np.unique(p.owner[joints[order]])
         return self._chosen(order, joints[order], error, np.union1d(owners, p.ancestors(owners)))
 
-    def _chosen(self, order, joints, error, nodes) -> ApproximateAcceleration:
+    def _chosen(
+        self, order: np.ndarray, joints: np.ndarray, error: float, nodes: np.ndarray
+    ) -> ApproximateAcceleration:
         a = self.articulation
         motion = np.concatenate([np.zeros((0, 6)), *self.motion])[order]
         index, axis = np.nonzero(a.free[joints])

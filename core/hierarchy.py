@@ -14,7 +14,7 @@ from .partition import partition
 
 class Hierarchy:
     """`model` with joint coordinates `q` (nq,), at first its rest pose, its `partition` and an `articulation` of that
-    kind; `gravity`, `weights` and `arity` as for `QuasiStatics`. Joints are not placed yet."""
+    kind; `gravity`, `weights`, `arity` and `most` as for `QuasiStatics`. Joints are not placed yet."""
 
     def __init__(
         self,

@@ -32,8 +32,8 @@ class QuasiStatics(Hierarchy):
     `measure` of the error. `weights`: what joint accelerations are measured with, ones by default; (nv,) positive
     numbers, or for each link a symmetric positive definite matrix (d, d) of its d freedoms. `gravity` (3,) [m/s²],
     `forces` (nv,) of the joints besides their springs. `loops`: None for those that hold from the start; their forces
-    are found exactly. `arity`: see partition.py; it changes the speed, and how many joints are computed together.
-    Raises ValueError for what cannot be used.
+    are found exactly. `arity`, and `most` freedoms within a block: see partition.py; they change the speed, and how
+    many joints are computed together. Raises ValueError for what cannot be used.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class QuasiStatics(Hierarchy):
             self._refresh(closing)
             self._descent = self.articulation.descent()
         self._descent.refine(float(threshold), self.measure)
-        result = self._descent.largest_result(threshold, self.measure, self.model.n)
+        result = self._descent.trimmed(threshold, self.measure, self.model.n)
         if not (np.isfinite(result.error) and np.isfinite(result.values).all()):
             raise ValueError("the accelerations are not finite; take shorter steps, or look for extreme q or stiffness")
         return result
@@ -176,7 +176,7 @@ class QuasiStatics(Hierarchy):
         return self._stale
 
     def _turned(self) -> np.ndarray:
-        """The leaves on which the wrenches, seen from the links, are not what they were; they are pulled anew."""
+        """The links on which the wrenches, seen from them, are not what they were; they are pulled anew."""
         some = np.union1d(self._pulled, self._changed) if len(self._changed) else self._pulled
         self._changed = some[:0]
         if not len(some):

@@ -160,7 +160,7 @@ def test_a_descent_may_start_from_the_tree_while_a_crown_is_put_off():
     result = quasi.solve(1e-3)
     descent = Descent(quasi.articulation)
     descent.refine(1e-3, quasi.measure)
-    plain = descent.largest_result(1e-3, quasi.measure, model.n)
+    plain = descent.trimmed(1e-3, quasi.measure, model.n)
     assert plain.links.tolist() == result.links.tolist()
     assert plain.values == pytest.approx(result.values, rel=1e-9)
     assert plain.error == pytest.approx(result.error, rel=1e-6)
