@@ -52,7 +52,8 @@ class Articulation:
     link in that of its top; both as of the last `move`.
     `applied` (joints + 1, 6): joint forces Q along the axes. `free` (joints + 1, 6): which axes are freedoms, and
     `velocity` (joints + 1, 6) their indices, nv for none. `factor` (joints + 1, 6, 6): C with W = Cᵀ C, None for ones.
-    `movable` (inner,): how many of a node's principal joints have freedoms.
+    `movable` (inner,): how many of a node's principal joints have freedoms; `opens` (inner, arity): which children can
+    be opened.
     """
 
     drift: np.ndarray | None = None

@@ -213,12 +213,13 @@ class DenseArticulation(Articulation):
 
     def _pull(self, blocks: np.ndarray, poses: np.ndarray, s: np.ndarray) -> np.ndarray:
         """Generalised forces g (k, D)."""
-        wrench = self.wrench[self.partition.members[blocks]]
-        k, most, _ = wrench.shape
-        turned = wrench.reshape(k, most, 2, 3) @ poses[:, :, :3, :3].swapaxes(-1, -2)
-        turned[:, :, 0] += cross(poses[:, :, :3, 3], turned[:, :, 1])
-        result = (s * (self.blocks.carries[blocks] @ turned.reshape(k, most, 6))).sum(-1)
-        result += self._weight[blocks]
+        result, wrench = self._weight[blocks], self.wrench[self.partition.members[blocks]]
+        some = np.flatnonzero(wrench.any((1, 2)))
+        if len(some):
+            poses, wrench = poses[some], wrench[some]
+            turned = wrench.reshape(*wrench.shape[:2], 2, 3) @ poses[:, :, :3, :3].swapaxes(-1, -2)
+            turned[:, :, 0] += cross(poses[:, :, :3, 3], turned[:, :, 1])
+            result[some] += (s[some] * (self.blocks.carries[blocks[some]] @ turned.reshape(wrench.shape))).sum(-1)
         if self.active:
             joint = self.blocks.joint[blocks[:, None], self.blocks.host[blocks]]
             result[:, 6:] += self.applied[joint, self.blocks.axis[blocks]]

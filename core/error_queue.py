@@ -128,8 +128,7 @@ class Descent:
         order = order[joints[order] < n]
         order = order[np.argsort(joints[order])]
         p = self.articulation.partition
-        owners = np.unique(p.owner[joints[order]])
-        return self._chosen(order, joints[order], error, np.union1d(owners, p.ancestors(owners)))
+        return self._chosen(order, joints[order], error, p.closure(p.owner[joints[order]]))
 
     def _chosen(
         self, order: np.ndarray, joints: np.ndarray, error: float, nodes: np.ndarray

@@ -32,8 +32,7 @@ class LoopForces:
         ends = link_of[np.concatenate((loops.real, loops.host))]
         ends = ends if also is None else np.concatenate((ends, also))
         self.leaves, place = np.unique(ends, return_inverse=True)
-        leaves = np.unique(self.partition.block[self.leaves])
-        self.above = np.concatenate((leaves, self.partition.ancestors(leaves)))
+        self.above = self.partition.closure(self.partition.block[self.leaves])
         k = len(loops)
         # frames by their place among the leaves instead of their slots
         self._near = replace(loops, real=place[:k], host=place[k : 2 * k])

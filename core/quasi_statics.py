@@ -159,8 +159,10 @@ class QuasiStatics(Hierarchy):
         if len(self._driven):
             self._place(self._driven)
         moved, pulled = self._poses(), self._turned()
-        own = np.concatenate((p.owner[self._driven], p.block[pulled]))
-        loaded = np.union1d(np.concatenate((own, p.ancestors(own))), moved)
+        loaded = np.concatenate((p.owner[self._driven], p.block[pulled]))
+        # most that are pulled anew have moved
+        loaded = loaded[~_among(loaded, moved)]
+        loaded = np.union1d(p.closure(loaded), moved) if len(loaded) else moved
         self._stale, self._driven = moved[:0], moved[:0]
         if len(self._loops):
             self._loops.solve(self._wrench, closing, lambda above: a.update(moved, np.union1d(loaded, above)))
@@ -189,3 +191,9 @@ class QuasiStatics(Hierarchy):
         self._wrench[some] = wrenches
         self.articulation.load(some, wrenches)
         return some
+
+
+def _among(values: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """Which `values` (k,) are among `some` (m,), ascending."""
+    at = np.searchsorted(some, values)
+    return some[np.minimum(at, len(some) - 1)] == values if len(some) else np.zeros(len(values), dtype=bool)
