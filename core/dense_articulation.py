@@ -60,7 +60,7 @@ class DenseArticulation(Articulation):
         self._unit = np.concatenate((np.repeat(still[:, None], 6, axis=1), armature), axis=1)
         self.wrench = np.zeros((p.leaves + 1, 6))
         self._gravity, self._weight, self._fall = gravity, np.zeros((blocks, width)), np.zeros((blocks, 12))
-        inertia = model.inertia[np.minimum(p.link, p.n - 1)] * (p.share * (p.link < p.n))[:, None, None]
+        inertia = np.append(model.inertia, np.zeros((1, 6, 6)), axis=0)[p.link] * p.share[:, None, None]
         turning = inertia[:, :3, :3]
         self._pseudo = np.zeros((p.leaves + 1, 4, 4))
         self._pseudo[:-1, :3, :3] = 0.5 * turning.trace(axis1=1, axis2=2)[:, None, None] * np.eye(3) - turning

@@ -32,7 +32,7 @@ class Hierarchy:
         self.articulation = articulation(model, self.partition, self.gravity, factor)
         self._number = {name: i for i, name in enumerate(model.names)}
         self._forces = np.zeros(model.nv)
-        self._last = np.zeros(0, dtype=int), Coordinates(model.coordinates.kinds[:0])
+        self._last: tuple[np.ndarray, tuple[Coordinates, np.ndarray, np.ndarray]] | None = None
 
     def _links(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> np.ndarray:
         index = links
@@ -50,20 +50,21 @@ class Hierarchy:
             raise ValueError("a link is given twice; add its wrenches first")
         return index.astype(int)
 
-    def _subset(self, links: np.ndarray) -> Coordinates:
-        # mostly the same joints as in the step before
-        if not np.array_equal(links, self._last[0]):
-            self._last = links, Coordinates(self.model.coordinates.kinds[links])
+    def _subset(self, links: np.ndarray) -> tuple[Coordinates, np.ndarray, np.ndarray]:
+        """The joints of `links` alone, and where their coordinates and velocities are among all."""
+        # mostly those of the step before
+        if self._last is None or not np.array_equal(links, self._last[0]):
+            c = self.model.coordinates
+            self._last = links, (Coordinates(c.kinds[links]), ranges(c.q_start, links), ranges(c.v_start, links))
         return self._last[1]
 
-    def _place(self, links: np.ndarray, subset: Coordinates | None = None) -> None:
+    def _place(self, links: np.ndarray) -> None:
         """Brings joints' transforms, and what their springs exert, up to date with q."""
         model = self.model
-        subset = self._subset(links) if subset is None else subset
-        q = self.q[ranges(model.coordinates.q_start, links)]
+        subset, rows, freedoms = self._subset(links)
+        q = self.q[rows]
         turn = subset.transforms(q)
         self.articulation.place(links, model.placement[links] @ turn, turn)
-        freedoms = ranges(model.coordinates.v_start, links)
         stiffness, forces = model.stiffness[freedoms], self._forces[freedoms]
         if stiffness.any():
             strain = subset.difference(subset.zero(), q)

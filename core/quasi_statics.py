@@ -116,10 +116,9 @@ class QuasiStatics(Hierarchy):
         """Moves the computed joints by h²/2 of their accelerations."""
         if not (np.isfinite(h) and h >= 0):
             raise ValueError(f"the step is {h} s; give a finite number of at least zero")
-        subset = self._subset(result.links)
-        rows = ranges(self.model.coordinates.q_start, result.links)
+        subset, rows, _ = self._subset(result.links)
         self.q[rows] = subset.integrate(self.q[rows], result.values, 0.5 * h * h)
-        self._place(result.links, subset)
+        self._place(result.links)
         self._moved = np.union1d(self._moved, result.nodes) if len(self._moved) else result.nodes
         self._descent = None
 
