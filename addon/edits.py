@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from . import compat
-from .activity import PATHS
+from . import activity, compat, readings
 from .fcurve import copied, same
 from .switch import OWN
 
 Channel = tuple[str, int]
 """Data path and index of a curve."""
+
+MEASURED = {f"armature_dynamics.{name}" for name in (*activity.NAMES, *readings.NAMES)}
+"""Data paths of what takes measure of themselves."""
 
 
 def carry(armature, action, slot: str, old=None, old_slot: str = "") -> None:
@@ -22,7 +24,7 @@ def carry(armature, action, slot: str, old=None, old_slot: str = "") -> None:
     edited = {
         channel: taken[channel]
         for channel in _changed(taken, source) - written - before
-        if channel[0] not in PATHS and not OWN.match(channel[0])
+        if channel[0] not in MEASURED and not OWN.match(channel[0])
     }
     if edited:
         holder = compat.channels(armature, action, slot)
