@@ -9,7 +9,7 @@ import numpy as np
 from ..core import Trajectory
 from . import compat, readings
 from .cast import Actor
-from .kept import Kept
+from .memory import TakeMemory
 
 NAMES = ("active_joints", "left_out")
 """The settings of the armature that curves are for."""
@@ -65,19 +65,15 @@ def write(armature, action, activity: Activity | None) -> None:
     readings.replace(armature, action, compat.slot_identifier(armature), "Adaptive", NAMES, columns, first)
 
 
-_kept = Kept()
+_kept: TakeMemory[Activity] = TakeMemory()
 
 
 def keep(armature, activity: Activity | None) -> None:
-    _kept.put(armature, activity)
+    _kept.keep(armature, activity)
 
 
 def kept(armature) -> Activity | None:
-    return _kept.get(armature)
-
-
-def forget_all() -> None:
-    _kept.clear()
+    return _kept.kept(armature)
 
 
 def spindles(heads: np.ndarray, tails: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .memory import Memory
+from .memory import TakeMemory
 from .physique import Physique
 
 SIZE = 0.03
@@ -46,4 +46,4 @@ class Trace:
         return self.points.repeat(2, axis=0)[1:-1]
 
 
-traces: Memory[Trace] = Memory()
+traces: TakeMemory[Trace] = TakeMemory()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .convert import Character
-from .memory import Memory
+from .memory import TakeMemory
 from .source import Source
 from .sticks import Sticks
 
@@ -30,7 +30,7 @@ class Ghost:
         return points[self.sticks].astype(np.float32)
 
 
-ghosts: Memory[Ghost] = Memory()
+ghosts: TakeMemory[Ghost] = TakeMemory()
 
 
 def of(character: Character, source: Source) -> Ghost:

@@ -54,9 +54,6 @@ def register() -> None:
 def unregister() -> None:
     while _handlers:
         bpy.types.SpaceView3D.draw_handler_remove(_handlers.pop(), "WINDOW")
-    wires.forget_all()
-    touches.forget_all()
-    activity.forget_all()
     memory.forget_all()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core import Trajectory
-from .kept import Kept
+from .memory import TakeMemory
 
 ARROW = 0.5
 """Length of the arrow of a force that carries the character's weight, as a part of the character's height."""
@@ -29,7 +29,7 @@ class Touches:
         return points, np.stack([points, self.ends[low:high]], axis=1).reshape(-1, 3)
 
 
-_kept = Kept()
+_kept: TakeMemory[Touches] = TakeMemory()
 
 
 def keep(armature, links: slice, trajectory: Trajectory, start: int, weight: float, height: float) -> None:
@@ -45,12 +45,8 @@ def keep(armature, links: slice, trajectory: Trajectory, start: int, weight: flo
     frames = start + trajectory.touch_frame[own]
     order = np.argsort(frames, kind="stable")
     touches = Touches(frames[order], points[order].astype(np.float32), ends[order].astype(np.float32))
-    _kept.put(armature, touches)
+    _kept.keep(armature, touches)
 
 
 def kept(armature) -> Touches | None:
-    return _kept.get(armature)
-
-
-def forget_all() -> None:
-    _kept.clear()
+    return _kept.kept(armature)

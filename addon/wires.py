@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core import Box, Capsule, Hull, Sphere, TaperedCapsule
 from ..core.shape import Shape
+from .memory import Memory
 
 SIDES = 24
 """Straight pieces of a circle."""
@@ -35,17 +36,12 @@ class Wires:
         return result
 
 
-_known: dict[int, Wires] = {}
-"""What was prepared, by the session's number of the armature object."""
-
-
-def forget_all() -> None:
-    _known.clear()
+_known: Memory[Wires] = Memory()
 
 
 def known(armature, looks: tuple) -> Wires | None:
     """What was prepared for an armature, if it still looks so."""
-    wires = _known.get(armature.session_uid)
+    wires = _known.kept(armature)
     return wires if wires and wires.looks == looks else None
 
 
@@ -54,10 +50,11 @@ def remember(armature, looks: tuple, shapes: dict[str, list[Shape]], rest: dict[
     number = {bone.name: i for i, bone in enumerate(armature.pose.bones)}
     points = [np.concatenate([np.empty((0, 3)), *map(lines_of, shapes[name])]) for name in shapes]
     points = [(ends - rest[name][:3, 3]) @ rest[name][:3, :3] for name, ends in zip(shapes, points)]
-    wires = _known[armature.session_uid] = Wires(
+    wires = Wires(
         looks, list(shapes), np.array([number[name] for name in shapes], dtype=int),
         np.cumsum([0, *map(len, points)]), np.concatenate([np.empty((0, 3)), *points]).astype(np.float32),
     )  # fmt: skip
+    _known.keep(armature, wires)
     return wires
 
 
