@@ -96,6 +96,7 @@ class Hand:
         self._base, self._at, self._goes = 0.0, [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
         self._told, self._turn, self._whirl, self._turned = 0.0, self.quaternion, self.spin, [0.0, 0.0, 0.0]
         self._masses, self._period, self._limits = (0.0, 0.0), PATIENCE, (0.0, 0.0)
+        self._softened = False
 
     def learn(self, held: Sequence[float], now: float, valid: float, period: float) -> None:
         """What the simulation tells of what is held at the time `valid` [s]: grip, freedoms, apparent mass and inertia,
@@ -104,7 +105,7 @@ class Hand:
         place, velocity, ahead = held[4:7], held[11:14], now - valid
         if grip != self.grip:
             self.grip, self.lost, self.share, self._gripped = grip, False, 0.0, None
-            self.trouble = None if grip else self.trouble
+            self.trouble, self._softened = None if grip else self.trouble, False
             self._limits, self._at, self._goes = (0.0, 0.0), place, velocity
             self._base = valid
         late = min(now - self._base, 2.0 * self._period)
@@ -221,7 +222,8 @@ class Hand:
         self.stiffness = min(springs.stiffness, most[0]), min(springs.turning, most[1])
         self.damping = tuple(2.0 * RATIO * math.sqrt(k * mass) for k, mass in zip(self.stiffness, self._masses))
         self._felt = tuple(stable_damping(d, self._delay, hand) for d, hand in zip(self.damping, own))
-        if most[0] < springs.stiffness and self.trouble is None:
+        if most[0] < springs.stiffness and self.trouble is None and not self._softened:
+            self._softened = True
             self._note(Trouble.SOFTENED)
 
     def _note(self, trouble: Trouble) -> None:

@@ -19,6 +19,7 @@ from .hand import FADE, PATIENCE
 from .mailbox import Mailboxes
 from .simulation import Simulation
 from .spatial import matrix_quaternion, quaternion_matrix
+from .threads import one_blas_thread
 
 ENDLESS = 1 << 40
 SLOWEST = 1.0
@@ -94,14 +95,14 @@ class Live:
         maps = np.asarray(told)[HELD + HELD_EACH * k :]
         maps[:] = 0.0
         where = [i for i, held in enumerate(self._held) if held]
-        self.map = self._answer(where)
-        rows = np.concatenate([np.zeros(0, dtype=int), *(self._rows(i) for i in where)])
+        with one_blas_thread():
+            self.map = self._answer(where)
+            rows = np.concatenate([np.zeros(0, dtype=int), *(self._rows(i) for i in where)])
+            each = [self._of(i, rows) for i in range(k)]
+        np.asarray(told)[HELD : HELD + HELD_EACH * k] = np.concatenate(each)
         if self.map is not None:
             maps[: 6 * k][rows] = self.map.F_0
             maps[6 * k :].reshape(6 * k, 6 * k)[np.ix_(rows, rows)] = self.map.K
-        for i in range(k):
-            start = HELD + HELD_EACH * i
-            np.asarray(told)[start : start + HELD_EACH] = self._of(i, rows)
         self._box.write(told)
 
     def _rows(self, hand: int) -> np.ndarray:
