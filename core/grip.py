@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class Grips:
     assembly of the world's model, and `at` (k, 3) in the frames of those.
 
     `last`: of the last step what `Feedback.prepare` takes: how it was `solved`, the `forces` (6k,) on the links,
-    torques before forces, and the `inertia` (6k, 6k) that made it implicit, at the points.
+    torques before forces, and the `inertia` (6k, 6k) that made it implicit, at the points. `resists`: as of `Fields`.
     """
 
     grips: tuple[Grip, ...] = ()
@@ -66,6 +67,7 @@ class Grips:
     slots: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
     at: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
     last: dict = field(default_factory=dict)
+    resists: ClassVar[bool] = True
 
     def __len__(self) -> int:
         return len(self.grips)
