@@ -12,6 +12,7 @@ from pathlib import Path
 import bpy
 from armature_dynamics import addon
 from armature_dynamics.addon import directing_panel, remedy, report, setup
+from bl_ui.utils import PresetPanel
 from conftest import ROOT
 
 NOT_SHOWN = {"command.py", "intake.py", "properties.py"}
@@ -97,7 +98,9 @@ def of_blender() -> list[str]:
     """Labels and tooltips of the registered classes and settings."""
     found = []
     for cls in addon.CLASSES:
-        found += [getattr(cls, name, "") for name in ("bl_label", "bl_description", "bl_category")]
+        # Blender's preset menus take the name of the preset that was used last
+        labels = () if issubclass(cls, PresetPanel) else ("bl_label", "bl_description", "bl_category")
+        found += [getattr(cls, name, "") for name in labels]
         if issubclass(cls, bpy.types.Operator):
             found.append(" ".join((cls.__doc__ or "").split()))
         for prop in _declared(cls):
