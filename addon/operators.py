@@ -4,7 +4,7 @@ import bpy
 
 from . import adaptive_settings, control, intake, live, lock, preflight, probe, rival, stage, surface, take
 from .anatomy import recognise
-from .override import REMEDY
+from .override import refusal
 from .problem import ConversionError, refused
 from .rig import read_rig, refuse_unusable
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
@@ -79,7 +79,7 @@ class OnArmature:
             cls.poll_message_set(said("Select an armature"))
             return False
         if not armature.is_editable:
-            cls.poll_message_set(f"It is {REMEDY}")
+            cls.poll_message_set(said(refusal(armature.name)))
             return False
         return True
 
@@ -308,7 +308,7 @@ class ARMATURE_DYNAMICS_OT_set_surface(bpy.types.Operator):
         if settings is None or self.material not in surface.materials():
             return {"CANCELLED"}
         if not settings.id_data.is_editable:
-            self.report({"ERROR"}, f"{settings.id_data.name} is {REMEDY}")
+            self.report({"ERROR"}, said(refusal(settings.id_data.name)))
             return {"CANCELLED"}
         surface.become(settings, self.material)
         return {"FINISHED"}

@@ -8,8 +8,12 @@ from bpy.props import CollectionProperty
 
 OWN = {"LIBRARY_OVERRIDABLE"}
 
-REMEDY = "linked from another file and read-only; make a library override (Object > Library Override > Make)"
-"""What is to be said of a character that is linked without one."""
+
+def refusal(who: str) -> str:
+    """What is to be said of a character that is linked without one."""
+    return (
+        f"{who} is linked from another file and read-only; make a library override (Object > Library Override > Make)"
+    )
 
 
 def overridable(cls):

@@ -11,7 +11,7 @@ from .collider import NONE
 from .keying import REDUCED, STEP
 from .manual import draw_help
 from .motion import ARMATURE_DYNAMICS_PT_quality_presets
-from .override import REMEDY
+from .override import refusal
 from .role import IGNORED
 from .surface import VALUES, materials
 from .words import said
@@ -52,7 +52,7 @@ class ARMATURE_DYNAMICS_PT_sidebar(bpy.types.Panel):
             layout.label(text="Select an armature", icon="INFO")
             return
         if not armature.is_editable:
-            write(layout, context, f"{armature.name} is {REMEDY}")
+            write(layout, context, refusal(armature.name))
         settings = armature.armature_dynamics
         if not settings.enabled:
             layout.operator("armature_dynamics.make_dynamic", icon="ARMATURE_DATA")

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import control
 from .control import ControlMap
-from .override import REMEDY
+from .override import refusal
 from .problem import ERROR, ConversionError, Problem
 
 UNEVEN_SCALE = 1e-3
@@ -168,7 +168,7 @@ def refuse_unusable(armature) -> None:
             else f"{armature.name!r} is not an armature; select an armature object"
         )
     if not armature.is_editable:
-        raise ConversionError(f"armature {armature.name!r} is {REMEDY}")
+        raise ConversionError(refusal(repr(armature.name)))
     if not armature.data.bones:
         raise ConversionError(f"armature {armature.name!r} has no bones; add bones in Edit Mode")
     if armature.mode == "EDIT":
