@@ -99,7 +99,7 @@ def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options
     warnings = undriven(rig, anatomy) + welded(rig, roles, carrier)
 
     followed = followers(armature, rig.names, roles, source.settings)
-    poses = source.world_poses() if followed else source.start_poses[None]
+    poses = source.all_poses if followed else source.start_poses[None]
     linkage, links, rotations = Linkage(), {}, {}
     for bone in (bone for bone in range(len(rig.names)) if carrier[bone] == bone):
         above = int(carrier[rig.parents[bone]]) if rig.parents[bone] >= 0 else -1

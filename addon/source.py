@@ -49,8 +49,16 @@ class Source:
         """Rigid world poses (n, 4, 4) [m] of the bones at the start frame."""
         return rigid(self.worlds[self._begin] @ self.poses[self._begin])
 
-    def world_poses(self, bones: Sequence[int] | slice = slice(None)) -> np.ndarray:
-        """Rigid world poses (F, k, 4, 4) [m] of bones from the start frame to the end."""
+    @cached_property
+    def all_poses(self) -> np.ndarray:
+        """Rigid world poses (F, n, 4, 4) [m] of all bones from the start frame to the end."""
+        return self._rigid(slice(None))
+
+    def world_poses(self, bones: Sequence[int]) -> np.ndarray:
+        """Those of some bones."""
+        return self.all_poses[:, bones] if "all_poses" in self.__dict__ else self._rigid(bones)
+
+    def _rigid(self, bones: Sequence[int] | slice) -> np.ndarray:
         own = slice(self._begin, self.end - self.first + 1)
         return rigid(self.worlds[own, None] @ self.poses[own][:, bones])
 
