@@ -151,13 +151,17 @@ def run(loops: Sequence[Loop], ended: threading.Event) -> None:
 
 def report(loop: Loop) -> dict:
     """Of a loop that was measured the median `us`, 99th percentile `us_p99` and largest `us_worst` of its turns [µs],
-    and `rate_hz`; of the `bins` of BIN seconds from `start` [s] on each one's median, 99th percentile and number."""
+    and `rate_hz`; of the `bins` of BIN seconds from `start` [s] on that have turns, each one's number, median, 99th
+    percentile and count."""
     spent, times = np.array(loop.durations[: loop.count]) * 1e-3, np.array(loop.times[: loop.count])
     if len(spent) < 2:
         return {}
     bins = np.floor((times - times[0]) / BIN).astype(int)
-    parts = np.split(spent, np.flatnonzero(np.diff(bins)) + 1)
-    whole = [[float(np.median(part)), float(np.percentile(part, 99)), len(part)] for part in parts[:-1]]
+    edges = np.flatnonzero(np.diff(bins)) + 1
+    whole = [
+        [int(number), float(np.median(part)), float(np.percentile(part, 99)), len(part)]
+        for number, part in zip(bins[np.append(0, edges)], np.split(spent, edges)[:-1])
+    ]
     middle, most = np.percentile(spent, (50, 99))
     return {
         "us": float(middle), "us_p99": float(most), "us_worst": float(spent.max()),
