@@ -61,12 +61,15 @@ class Coupling:
         pulls[:-1] = 0.0
         self._since = self._heard = self._now = -math.inf
         self._patience = PATIENCE
+        self._learning, self._valid, self._period = 0, 0.0, PATIENCE
 
     def turn(self, now: float) -> None:
         """One turn, at the time `now` [s]."""
         passed, self._now = now - self._now, now
-        if self._held.fresh():
+        if self._learning:
             self._learn(now)
+        elif self._held.fresh():
+            self._map_anew()
         simulated, news, forces = now - self._heard < self._patience, False, self._forces
         for hand, pose, share in self._each:
             if pose.fresh():
@@ -82,16 +85,21 @@ class Coupling:
         if now - self._since > (2.0 * TELLING if news else TELLING):
             self._tell(now)
 
-    def _learn(self, now: float) -> None:
+    def _map_anew(self) -> None:
+        """Takes the map that was told; hands learn of it one by one, in the turns to come."""
         held, k = self._held.message, len(self.hands)
-        self._heard, valid, period = held[:HELD].tolist()
-        self._patience = max(PATIENCE, 2.0 * period)
+        self._heard, self._valid, self._period = held[:HELD].tolist()
+        self._patience = max(PATIENCE, 2.0 * self._period)
         maps = np.frombuffer(held)[HELD + HELD_EACH * k :]
         self._map[:, -1] = maps[: 6 * k]
         self._map[:, :-1] = maps[6 * k :].reshape(6 * k, 6 * k)
-        for i, hand in enumerate(self.hands):
-            start = HELD + HELD_EACH * i
-            hand.learn(held[start : start + HELD_EACH].tolist(), now, valid, period)
+        self._learning = k
+
+    def _learn(self, now: float) -> None:
+        self._learning -= 1
+        start = HELD + HELD_EACH * self._learning
+        held = self._held.message[start : start + HELD_EACH].tolist()
+        self.hands[self._learning].learn(held, now, self._valid, self._period)
 
     def _tell(self, now: float) -> None:
         told = self._told
