@@ -95,7 +95,7 @@ class Hand:
         # mass and inertia, and the time between steps
         self._base, self._at, self._goes = 0.0, [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
         self._told, self._turn, self._whirl, self._turned = 0.0, self.quaternion, self.spin, [0.0, 0.0, 0.0]
-        self._masses, self._period, self._limits = (0.0, 0.0), PATIENCE, (0.0, 0.0)
+        self._masses, self._period, self._limits = (0.0, 0.0), PATIENCE, (0.0, 0.0, 0.0)
         self._softened = False
 
     def learn(self, held: Sequence[float], now: float, valid: float, period: float) -> None:
@@ -106,7 +106,7 @@ class Hand:
         if grip != self.grip:
             self.grip, self.lost, self.share, self._gripped = grip, False, 0.0, None
             self.trouble, self._softened = None if grip else self.trouble, False
-            self._limits, self._at, self._goes = (0.0, 0.0), place, velocity
+            self._limits, self._at, self._goes = (0.0, 0.0, 0.0), place, velocity
             self._base = valid
         late = min(now - self._base, 2.0 * self._period)
         at = [x + late * v for x, v in zip(self._at, self._goes)]
@@ -213,12 +213,17 @@ class Hand:
 
     def _soften(self) -> None:
         """Springs as stiff as they are to be, or can be."""
+        # what it depends on: mostly nothing of it has changed
+        mass, inertia = self._masses
+        late = self._period + 2.0 * self._delay
+        late *= late
+        (a, b, c), (x, y, z) = self._limits, (mass / late, inertia / late, self._delay + 1e-3)
+        if a < SLACK * x and x < SLACK * a and b < SLACK * y and y < SLACK * b and c < SLACK * z and z < SLACK * c:
+            return
+        self._limits = x, y, z
         springs, own = self.springs, (HAND, HANDLE)
         most = [stable_stiffness(m, self._period, self._delay, hand) for m, hand in zip(self._masses, own)]
         most[0] = min(most[0], springs.stiffest)
-        if all(1.0 / SLACK < new / max(old, 1e-300) < SLACK for new, old in zip(most, self._limits)):
-            return
-        self._limits = tuple(most)
         self.stiffness = min(springs.stiffness, most[0]), min(springs.turning, most[1])
         self.damping = tuple(2.0 * RATIO * math.sqrt(k * mass) for k, mass in zip(self.stiffness, self._masses))
         self._felt = tuple(stable_damping(d, self._delay, hand) for d, hand in zip(self.damping, own))

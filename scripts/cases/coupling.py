@@ -269,7 +269,7 @@ def plot() -> dict:
         how = "all joints" if links <= EXACT else f"{ACTIVE} joints active"
         axis.set(title=f"{links:,} links, {how}", xlabel="time [s]", xlim=(0.0, times[-1]))
         axis.grid(alpha=0.3)
-        metrics[f"coupling_us_{links}"], metrics[f"step_ms_{links}"] = result["coupling_us"], result["step_ms"]
+        metrics |= {f"{name}_{links}": value for name, value in result.items() if name not in ("links", "peak_mb")}
     axes[0].set_ylabel("time taken [ms]")
     axes[-1].legend(fontsize="small", loc="center right")
     figure.savefig(PLOTS / "coupling.png", dpi=100)
