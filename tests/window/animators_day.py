@@ -18,7 +18,7 @@ PATIENCE = 90.0
 ROUNDS = 17
 """Times that three steps are undone and redone."""
 
-BUTTON, SIMULATE, BELOW = 38, 73, 103
+BUTTON, SIMULATE, BELOW = 38, 98, 128
 """Where buttons are in the sidebar [pixels from its top]: the only one, Simulate, and the row below."""
 
 found: dict = {}
