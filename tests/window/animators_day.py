@@ -18,6 +18,9 @@ PATIENCE = 90.0
 ROUNDS = 17
 """Times that three steps are undone and redone."""
 
+LONG = 5000
+"""Frames of the simulation that is stopped."""
+
 BUTTON, SIMULATE, BELOW = 38, 98, 128
 """Where buttons are in the sidebar [pixels from its top]: the only one, Simulate, and the row below."""
 
@@ -145,11 +148,14 @@ def three_actions():
     """Make Dynamic, Simulate, which is first stopped, and Keep: by the mouse."""
     yield from click(BUTTON)
     yield from until(lambda: settings().enabled)
-    before = state()
+    before, usual = state(), settings().frame_end
+    # no machine is done with so much before the key is pressed
+    settings().frame_end = LONG
     yield from click(SIMULATE)
     yield 1.0
     yield from press("Escape")
     yield 1.0
+    settings().frame_end = usual
     found["esc_leaves_nothing"] = state() == before and not bpy.data.actions
     drawn: list = []
     handle = bpy.types.SpaceView3D.draw_handler_add(lambda: drawn.append(time.monotonic()), (), "WINDOW", "POST_PIXEL")
