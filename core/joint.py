@@ -57,7 +57,7 @@ class Coordinates:
     """
 
     def __init__(self, kinds: list[str]) -> None:
-        self.kinds = np.array(kinds)
+        self.kinds = np.array(kinds, dtype=np.str_)
         of = {kind: np.flatnonzero(self.kinds == kind) for kind in FREEDOMS}
         self.q_start, self.v_start = np.zeros((2, len(self.kinds) + 1), dtype=int)
         for kind, some in of.items():
