@@ -11,7 +11,7 @@ from .role import IGNORED, SIMULATED, carriers, default_roles, welded
 from .skin import read_skin
 from .words import said
 
-SLICE = 0.1
+SLICE = 0.05
 """Seconds of work between two looks at the keyboard: the window is drawn there, which may take as long."""
 
 

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 
 import bpy
 import numpy as np
+from bl_ui.utils import PresetPanel
 
 from scripts.bake import load_extension
 
@@ -128,7 +129,8 @@ def draw(addon) -> float:
         object=armature, scene=bpy.context.scene, mode="POSE", active_pose_bone=bone, bone=bone.bone,
         region=SimpleNamespace(width=300), preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
     )  # fmt: skip
-    panels = [cls for cls in addon.CLASSES if issubclass(cls, bpy.types.Panel)]
+    # preset menus are drawn when they are opened
+    panels = [cls for cls in addon.CLASSES if issubclass(cls, bpy.types.Panel) and not issubclass(cls, PresetPanel)]
     spent = []
     for _ in range(DRAWS):
         begin = time.process_time()
