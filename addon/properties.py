@@ -22,6 +22,7 @@ from .keying import EVERY, REDUCED, STEP
 from .nla import ACTION, STRIP
 from .override import OWN, overridable, own_setting
 from .role import ANIMATED, IGNORED, SIMULATED
+from .seeing_settings import SeeingSettings
 from .surface import LAYERS, SurfaceSettings
 
 
@@ -52,7 +53,7 @@ class ARMATURE_DYNAMICS_PG_surface(SurfaceSettings, bpy.types.PropertyGroup):
 
 
 @overridable
-class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
+class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, SeeingSettings, bpy.types.PropertyGroup):
     """Settings of one armature object."""
 
     enabled: BoolProperty(
@@ -222,45 +223,6 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
     problems: CollectionProperty(
         type=ARMATURE_DYNAMICS_PG_problem, name="Problems", description="What Pre-flight found when it last looked"
     )
-    show_shapes: BoolProperty(
-        name="Collision Shapes",
-        description="Draw what collides for each bone while the armature is selected",
-        default=False,
-    )
-    show_contacts: BoolProperty(
-        name="Contacts",
-        description="Draw where the last simulation touched something, and the forces there, at the current frame",
-        default=False,
-    )
-    show_activity: BoolProperty(
-        name="Activity",
-        description="Draw which bones moved in the last adaptive simulation, and which were as good as rigid, at the "
-        "current frame",
-        default=False,
-    )
-    show_joints: BoolProperty(
-        name="Joints",
-        description="Draw the joints' axes, and how far they may turn; red where they are at their limit. In Pose Mode "
-        "those of the selected bones",
-        default=False,
-    )
-    show_mass: BoolProperty(
-        name="Center of Mass",
-        description="Draw the character's center of mass, the place below it, and its way through the last simulation",
-        default=False,
-    )
-    show_ghost: BoolProperty(
-        name="Source Ghost",
-        description="Draw the source animation as sticks beside the last simulation, as long as Blender runs",
-        default=False,
-    )
-    live_every: IntProperty(
-        name="Live Update",
-        description="Draw the character while it is simulated, every so many frames; 0 is never [frames]",
-        default=0,
-        min=0,
-        soft_max=24,
-    )
     connections: CollectionProperty(
         type=ARMATURE_DYNAMICS_PG_connection,
         name="Connections",
@@ -312,43 +274,6 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, bpy.types.PropertyGroup):
     action: PointerProperty(type=bpy.types.Action, name="Dynamics Action", description="The action that physics wrote")
     preview: BoolProperty(
         name="Preview", description="Whether the last simulation was made with a time budget", default=False
-    )
-    active_joints: FloatProperty(
-        name="Active Joints",
-        description="How many of the joints an adaptive simulation moved at the current frame; it keys this [percent]",
-    )
-    left_out: FloatProperty(
-        name="Achieved Error",
-        description="By how much an adaptive simulation left behind what it did not move, at the current frame; it "
-        "keys this [part of the length of what is simulated]",
-        precision=5,
-    )
-    use_curves: BoolProperty(
-        name="Curves",
-        description="The next simulation writes its energy, penetration, joint separation and contacts as curves of "
-        "these settings, to be read in the Graph Editor",
-        default=False,
-    )
-    energy: FloatProperty(
-        name="Energy",
-        description="Kinetic and potential energy of all that is simulated together, at the current frame; a "
-        "simulation with Curves keys this [J]",
-        precision=4,
-    )
-    penetration: FloatProperty(
-        name="Penetration",
-        description="How deep any contact is at the current frame; a simulation with Curves keys this [mm]",
-        precision=4,
-    )
-    separation: FloatProperty(
-        name="Separation",
-        description="How far any joint is apart on the evaluated rig at the current frame; a simulation with Curves "
-        "keys this [mm]",
-        precision=6,
-    )
-    contacts: IntProperty(
-        name="Contacts",
-        description="How many contacts there are at the current frame; a simulation with Curves keys this [contacts]",
     )
     summary: StringProperty(name="Result", description="What the last simulation measured")
     warnings: StringProperty(name="Warnings", description="What the last simulation had to say, one warning a line")
