@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
-from mathutils import Matrix, Quaternion, Vector
+from mathutils import Quaternion
 
 from . import compat, nla
+from .chain import Chain, Track, bone_poses
 from .convert import Character
 from .fcurve import write_fitted, write_lines
-from .keying import EVERY, EVERY_FRAME, STEP, Keying, Turn, between, choose, skeleton
-from .rig import rigid
-from .role import ANIMATED, SIMULATED
+from .keying import EVERY, EVERY_FRAME, STEP, Keying, choose, skeleton
 from .source import Source
 
 SAME_PLACE = 1e-6
@@ -27,32 +26,6 @@ SHARE = 0.7
 """Part of the progress that finding the poses is where keys are chosen after it."""
 
 CHANNELS = ("location", "scale", "rotation_euler", *PATHS.values())
-
-
-@dataclass
-class Track:
-    """The local transforms of one bone, one a frame.
-
-    `roams`: not jointed to anything, its location is keyed throughout. `held`: stays as it is from the start frame on.
-    `turn`: from the source's rotation to the simulated one, at the last frame of a blend.
-    """
-
-    roams: bool = False
-    held: bool = False
-    locations: list[Vector] = field(default_factory=list)
-    rotations: list[Quaternion] = field(default_factory=list)
-    scales: list[Vector] = field(default_factory=list)
-    turn: Turn | None = None
-
-    def append(self, local: Matrix) -> None:
-        location, rotation, scale = local.decompose()
-        self.locations.append(location)
-        self.rotations.append(rotation)
-        self.scales.append(scale)
-
-    def between(self, source: Matrix, simulated: Matrix, weight: float) -> Matrix:
-        local, self.turn = between(source, simulated, weight, self.turn)
-        return local
 
 
 @dataclass(frozen=True)
@@ -72,115 +45,24 @@ def bake(
 ) -> Iterator[float]:
     """Writes link poses (F, n, 4, 4) from the source's start frame on into a new action and assigns it; the source's
     action stays as it is. Yields progress 0 … 1; nothing is written before the end. Returns what was Baked."""
-    tracks = _tracks(character)
     targets = bone_poses(character, source, poses)
-    chain = _chain(character, character.bones if keying.blends else ())
-    bones = [armature.data.bones[name] for name in character.rig.names]
     source = replace(source, end=source.start + len(poses) - 1)
-    begin, _ = source.at(source.start)
-    starts = {bone: local_of(bones, begin, bone, int(character.rig.parents[bone])) for bone in chain if bone in tracks}
+    chain = Chain(armature, character, source, character.bones if keying.blends else ())
     frames = keying.frames(source)
-    shown = np.zeros((len(frames), len(bones), 4, 4)) if keying.mode != EVERY or keying.blends else None
+    shown = np.zeros((len(frames), len(chain.bones), 4, 4)) if keying.mode != EVERY or keying.blends else None
     for i, frame in enumerate(frames):
-        posed: dict[int, Matrix] = {}
-        own, _ = source.at(frame)
-        weight = keying.weight(frame, source)
-        blended: dict[int, Matrix] = {} if 0 < weight < 1 else posed
-        for bone in chain:
-            parent = int(character.rig.parents[bone])
-            track = tracks.get(bone)
-            if character.carrier[bone] < 0:
-                posed[bone] = blended[bone] = Matrix(own[bone])
-                continue
-            if track is None or weight == 0:
-                local = local_of(bones, own, bone, parent)
-            else:
-                local = starts[bone]
-                if not track.held:
-                    aim = unposed(bones, bone, parent, posed, Matrix(targets[frame - source.start, bone]))
-                    local = aimed(local, aim, track.roams)
-            posed[bone] = to_pose(bones, bone, parent, posed, local)
-            if blended is not posed:
-                if track is not None:
-                    local = track.between(local_of(bones, own, bone, parent), local, weight)
-                blended[bone] = to_pose(bones, bone, parent, blended, local)
-            elif track is not None:
+        own, weight = source.at(frame)[0], keying.weight(frame, source)
+        locals_, posed = chain.posed(own, targets[frame - source.start] if weight > 0 else None)
+        if 0 < weight < 1:
+            locals_, posed = chain.blended(own, locals_, weight)
+        for bone, track in chain.tracks.items():
+            if weight in (0.0, 1.0):
                 track.turn = None
-            if track is not None:
-                track.append(local)
+            track.append(locals_[bone])
         if shown is not None:
-            shown[i, chain] = [blended[bone] for bone in chain]
+            shown[i, chain.order] = [posed[bone] for bone in chain.order]
         yield (1.0 if keying.mode == EVERY else SHARE) * (i + 1) / len(frames)
-    return (yield from write(armature, character, tracks, source, keying, shown))
-
-
-def _chain(character: Character, others: Iterable[int] = ()) -> list[int]:
-    """Every bone whose pose is needed: the simulated ones, the others, and all above them, parents first."""
-    needed = [bone for bone, role in enumerate(character.roles) if role == SIMULATED]
-    found: set[int] = set()
-    for bone in (*needed, *others):
-        for above in map(int, character.rig.ancestors(bone)):
-            if above in found:
-                break
-            found.add(above)
-    return sorted(found)
-
-
-def _tracks(character: Character) -> dict[int, Track]:
-    """A track for each bone that is written: the simulated ones, and those between them that must hold still."""
-    tracks = {}
-    for bone in _chain(character):
-        parent = character.rig.parents[bone]
-        if character.roles[bone] == SIMULATED:
-            tracks[bone] = Track(roams=parent < 0 or character.carrier[parent] < 0)
-        elif character.carrier[bone] >= 0 and character.roles[bone] != ANIMATED:
-            tracks[bone] = Track(held=True)
-    return tracks
-
-
-def written_bones(character: Character) -> set[str]:
-    """The names of the bones that get keys."""
-    return {character.rig.names[bone] for bone in _tracks(character)}
-
-
-def bone_poses(character: Character, source: Source, poses: np.ndarray) -> np.ndarray:
-    """Poses (F, bones, 4, 4) of the linked bones in the armature's space, without scale."""
-    worlds = np.array([source.at(source.start + i)[1] for i in range(len(poses))])
-    turns = np.swapaxes(rigid(worlds)[:, None, :3, :3], -1, -2)
-    result = np.zeros((len(poses), len(character.rig.names), 4, 4))
-    result[:, character.bones] = np.linalg.inv(worlds)[:, None] @ poses
-    result[:, character.bones, :3, :3] = turns @ poses[..., :3, :3] @ np.swapaxes(character.offsets, -1, -2)
-    return result
-
-
-def local_of(bones, poses: np.ndarray, bone: int, parent: int) -> Matrix:
-    """A bone's own transform (what its channels hold) in evaluated poses (n, 4, 4)."""
-    above = {} if parent < 0 else {parent: Matrix(poses[parent])}
-    return unposed(bones, bone, parent, above, Matrix(poses[bone]))
-
-
-def unposed(bones, bone: int, parent: int, posed: dict[int, Matrix], pose: Matrix) -> Matrix:
-    """Blender's own way from a pose in the armature's space to the bone's channels: all its inheritance flags count."""
-    return _converted(bones, bone, parent, posed, pose, invert=True)
-
-
-def to_pose(bones, bone: int, parent: int, posed: dict[int, Matrix], local: Matrix) -> Matrix:
-    return _converted(bones, bone, parent, posed, local, invert=False)
-
-
-def _converted(bones, bone: int, parent: int, posed: dict[int, Matrix], matrix: Matrix, *, invert: bool) -> Matrix:
-    rest = bones[bone].matrix_local
-    if parent < 0:
-        return bones[bone].convert_local_to_pose(matrix, rest, invert=invert)
-    return bones[bone].convert_local_to_pose(
-        matrix, rest, parent_matrix=posed[parent], parent_matrix_local=bones[parent].matrix_local, invert=invert
-    )
-
-
-def aimed(start: Matrix, aim: Matrix, roams: bool) -> Matrix:
-    """What the channels will hold: the scale, and the location of a jointed bone, stay those of the start pose."""
-    location, _, scale = start.decompose()
-    return Matrix.LocRotScale(aim.to_translation() if roams else location, aim.to_quaternion(), scale)
+    return (yield from write(armature, character, chain.tracks, source, keying, shown))
 
 
 def write(armature, character: Character, tracks: dict[int, Track], source: Source, keying: Keying, shown):

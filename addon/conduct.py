@@ -10,7 +10,7 @@ import numpy as np
 from mathutils import Matrix, Quaternion, Vector
 
 from . import bake, compat, control
-from .bake import Track
+from .chain import Track, bone_poses, local_of, to_pose, unposed
 from .convert import Character
 from .fcurve import write_steps
 from .hold import Hold, holds_of
@@ -87,7 +87,7 @@ def _quick(steps: Iterator[float], progress: float):
 
 def _aims(character: Character, source: Source, poses: np.ndarray, holds: list[Hold]) -> dict[int, np.ndarray]:
     """Where the deform bones shall be (F, 4, 4) in the armature's space, from the source's start frame on."""
-    targets = bake.bone_poses(character, source, poses)
+    targets = bone_poses(character, source, poses)
     begin = source.at(source.start)[0]
     aims = {}
     for hold in holds:
@@ -102,7 +102,7 @@ def _added(armature, rig, holds: list[Hold], seen: np.ndarray, tracks: dict[int,
     bones = [armature.data.bones[name] for name in rig.names]
     return {
         hold.bone: [
-            bake.local_of(bones, own, hold.bone, hold.parent).to_quaternion() @ turn.inverted()
+            local_of(bones, own, hold.bone, hold.parent).to_quaternion() @ turn.inverted()
             for own, turn in zip(seen, tracks[hold.bone].rotations)
         ]
         for hold in holds
@@ -123,7 +123,7 @@ def _solved(armature, character, source, keying, holds, aims, seen, added) -> It
     bones = [armature.data.bones[name] for name in rig.names]
     tracks = {hold.bone: Track(roams=hold.roams) for hold in holds}
     begin, _ = source.at(source.start)
-    starts = {hold.bone: bake.local_of(bones, begin, hold.bone, hold.parent) for hold in holds}
+    starts = {hold.bone: local_of(bones, begin, hold.bone, hold.parent) for hold in holds}
     stood: list[dict[int, Matrix]] = []
     scales: dict[int, Vector] = {}
     for i, frame in enumerate(keying.frames(source)):
@@ -134,7 +134,7 @@ def _solved(armature, character, source, keying, holds, aims, seen, added) -> It
         for hold in holds:
             track, turns = tracks[hold.bone], added.get(hold.bone)
             if frame < source.start:
-                local = bake.local_of(bones, own, hold.bone, hold.parent)
+                local = local_of(bones, own, hold.bone, hold.parent)
                 track.append(_without(turns[i], local) if turns else local)
                 continue
             above, start = _parent_pose(hold, seen[i], stands), starts[hold.bone]
@@ -146,7 +146,7 @@ def _solved(armature, character, source, keying, holds, aims, seen, added) -> It
                 if hold.carries:
                     there = _brought(bones, hold, above, own[hold.deform])
                 else:
-                    there = bake.local_of(bones, own, hold.bone, hold.parent)
+                    there = local_of(bones, own, hold.bone, hold.parent)
                 local = there = _kept(start, there, there.to_scale(), hold.roams)
             if weight > 0:
                 aim = _brought(bones, hold, above, aims[hold.deform][min(frame, source.end) - source.start])
@@ -156,14 +156,14 @@ def _solved(armature, character, source, keying, holds, aims, seen, added) -> It
             else:
                 track.turn = None
             track.append(_without(turns[i], local) if turns else local)
-            stands[hold.bone] = bake.to_pose(bones, hold.bone, hold.parent, above, local)
+            stands[hold.bone] = to_pose(bones, hold.bone, hold.parent, above, local)
         yield
     return tracks, stood
 
 
 def _brought(bones, hold: Hold, above: dict[int, Matrix], pose: np.ndarray) -> Matrix:
     """A control's own transform that brings its deform bone to a pose (4, 4) in the armature's space."""
-    return bake.unposed(bones, hold.bone, hold.parent, above, Matrix(pose) @ hold.seat.inverted())
+    return unposed(bones, hold.bone, hold.parent, above, Matrix(pose) @ hold.seat.inverted())
 
 
 def _kept(start: Matrix, aim: Matrix, scale: Vector, roams: bool) -> Matrix:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from mathutils import Matrix
 
-from . import bake, control
+from . import chain, control
 from .convert import Character
 from .role import ANIMATED, SIMULATED
 from .source import Source
@@ -16,7 +16,7 @@ from .source import Source
 def written_bones(character: Character) -> set[str]:
     """The names of the bones that get keys: those that physics moves, or the controls that carry them."""
     if character.rig.controls is None:
-        return bake.written_bones(character)
+        return chain.written_bones(character)
     names, controls = character.rig.names, _driven(character)
     return {names[bone] for bone in (*controls.values(), *_roots(character, controls)) if bone >= 0}
 

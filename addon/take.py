@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import bpy
 import numpy as np
@@ -26,7 +27,7 @@ from . import (
     stage,
     touches,
 )
-from .bake import bake, playing
+from .bake import Baked, bake, playing
 from .cast import Actor, Cast, assemble
 from .conduct import conduct
 from .connection import Grip
@@ -64,6 +65,149 @@ def frame_time() -> float:
     return render.fps_base / render.fps
 
 
+class Take:
+    """An armature, and what is connected to it, from source animation through physics to actions.
+
+    First `prepare`, then its `simulation` of the `cast` is run, then `write`. Both yield (what is done, progress 0 … 1)
+    and raise ConversionError (a ValueError) for what cannot be simulated. A context: whatever ends it before all is
+    written, every armature is left playing what it played before.
+    """
+
+    cast: Cast
+    simulation: Simulation
+
+    def __init__(self, armature, start: int, end: int) -> None:
+        self.armature, self.start, self.end = armature, start, end
+        self.keys, self.members = keying.of(armature.armature_dynamics), connection.group(armature)
+        self.warnings: list[Problem] = []
+        for member in self.members:
+            read_rig(member)
+            nla.check(member)
+        self._clock = [time.perf_counter()]
+        self._before = [stage.record(member) for member in self.members]
+        self._bakes: list[Baked] = []
+        self.is_written = False
+
+    def __enter__(self) -> Take:
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self.is_written:
+            return
+        for member, played in zip(self.members, self._before):
+            stage.restore(member, played)
+        for baked in self._bakes:
+            bpy.data.actions.remove(baked.action)
+
+    def prepare(self, choose: Callable[[Model, int, list[Problem]], Adaptive | None], cycle: Cycle):
+        """Makes the simulation of as many frames as the cycle has; see `adaptive_settings` for how to `choose`."""
+        armature, start, end, members, warnings = self.armature, self.start, self.end, self.members, self.warnings
+        for member in members:
+            stage.play_source(member)
+        self._sources = [(playing(member), compat.slot_identifier(member)) for member in members]
+        casting = _cast(armature, members, start, end, beyond=self.keys.blend_out > 0)
+        self.cast, self._surroundings = yield from casting
+        fields, news = yield from _stage("sample", read_fields(start, end, members))
+        self._grips, found = connection.connect(self.cast, start, end, frame_time())
+        for actor in self.cast.actors:
+            warnings += _warnings(self.cast, actor)
+        warnings += found + self._surroundings.warnings + news + objection.whirls(self.cast, start)
+        model = compile_model(self.cast.linkage)
+        self._adaptive = choose(model, armature.armature_dynamics.substeps, warnings)
+        self.simulation = _simulation(armature, self.cast, cycle, model, fields, self._adaptive, warnings)
+        self._driven = bool(fields) or _is_driven(self.cast, self._grips, self.simulation.world.guidance is not None)
+        self._clock.append(time.perf_counter())
+
+    def write(self, skipped: int = 0, most: int | None = None, *, loop: dict | None = None, performed: bool = False):
+        """Bakes the frames that were simulated, at `most` so many, without those that are `skipped` first; returns the
+        Report. What hands have `performed` can be kept however it was simulated, as no second run repeats it."""
+        cast, simulation, warnings, settings = (
+            self.cast,
+            self.simulation,
+            self.warnings,
+            self.armature.armature_dynamics,
+        )
+        trajectory = simulation.trajectory
+        start, first = self.start, self.start - skipped
+        warnings += jams(simulation, first)
+        poses = trajectory.poses()[skipped:][:most]
+        self._clock.append(time.perf_counter())
+        bakes = self._bakes
+        for i, actor in enumerate(cast.actors):
+            stage.mute_rivals(actor.armature, actor.character)
+            bake_actor = conduct if actor.character.rig.controls else bake
+            baking = bake_actor(actor.armature, actor.character, actor.source, poses[:, actor.links], self.keys)
+            bakes.append((yield from _stage("bake", baking, i, len(self.members))))
+        self._clock.append(time.perf_counter())
+        loops = [list(trajectory.loop_names).index(grip.name) for grip in self._grips]
+        rows = slice(skipped, skipped + len(poses))
+        closed = trajectory.loop_closed[rows, loops] if loops else np.empty((len(poses), 0), dtype=bool)
+        movable = adaptive_settings.movable(simulation.model)
+        adaptive = self._adaptive
+        active = [activity.of(actor, trajectory, movable, rows, start) if adaptive else None for actor in cast.actors]
+        for actor, baked, own in zip(cast.actors, bakes, active):
+            activity.write(actor.armature, baked.action, own)
+        slots = [compat.slot_identifier(actor.armature) for actor in cast.actors]
+        tracks = [
+            nla.push(actor.armature, *source, self.keys.frames(actor.source)) if settings.result == nla.STRIP else []
+            for actor, source in zip(cast.actors, self._sources)
+        ]
+        fidelity = yield from _stage("measure", measure(cast, self._grips, poses, closed, bakes))
+        columns = readings.of(trajectory, rows, fidelity.separations_m) if settings.use_curves else ()
+        for actor, baked, slot in zip(cast.actors, bakes, slots):
+            readings.replace(actor.armature, baked.action, slot, "Simulation", readings.NAMES, columns, start)
+        self.is_written = True
+        for member, played, baked, own in zip(self.members, self._before, bakes, tracks):
+            stage.set_simulated(member, played, baked.action, self.members, own)
+        report = Report(
+            input=bpy.data.filepath, armature=self.armature.name, bodies=simulation.model.n - len(cast.linked),
+            dofs=simulation.model.nv, frames=len(poses), substeps=int(trajectory.substeps.max()),
+            seconds=self._seconds(), joint_separation_max_m=fidelity.separation_m, bake_error_max_m=fidelity.error_m,
+            bake_error_max_deg=fidelity.error_deg,
+            connections=held(self._grips, loops, fidelity.gaps_m, simulation, first), passing=list(simulation.passing),
+            scenery={
+                "taken": [thing.name for thing in self._surroundings.shapes],
+                "ignored": sorted(self._surroundings.ignored),
+            },
+            keys=keying.summed([baked.keys for baked in bakes]) if self.keys.mode != keying.EVERY else {},
+            loop=loop or {}, adaptive=activity.measured(trajectory, movable) if adaptive else {}, warnings=warnings,
+            ok=most is None or len(poses) == most, automatic=not settings.substeps, **measured(trajectory),
+        )  # fmt: skip
+        report.judge(
+            height=max(actor.character.height for actor in cast.actors),
+            length=max(float(actor.character.rig.extent.max()) for actor in cast.actors),
+            weight=float(simulation.model.mass.sum()) * float(np.linalg.norm(gravity(self.armature))),
+            reach=fidelity.reach_m,
+            driven=self._driven or performed,
+            exact=[not grip.springy for grip in self._grips],
+            allowed=self.keys.tolerance,
+            controlled=any(actor.character.rig.controls for actor in cast.actors),
+        )
+        for actor, own, baked in zip(cast.actors, active, bakes):
+            weight = sum(link.mass for link in actor.character.links) * float(np.linalg.norm(gravity(actor.armature)))
+            touches.keep(actor.armature, actor.links, trajectory, first, weight, actor.character.height)
+            activity.keep(actor.armature, own)
+            seen.keep(actor, baked.played, poses[:, actor.links])
+        for member in self.members:
+            own = member.armature_dynamics
+            own.preview = self.is_budgeted and not performed
+            own.summary, own.warnings = "\n".join(report.lines() + report.events()), "\n".join(report.news())
+        return report
+
+    @property
+    def is_budgeted(self) -> bool:
+        """Whether a time budget says how many joints move."""
+        return self._adaptive is not None and self._adaptive.budget is not None
+
+    def _seconds(self) -> dict[str, float]:
+        """What the parts took so far."""
+        parts = np.diff(self._clock).tolist()
+        return {
+            **dict(zip(("convert", "simulate", "bake"), parts, strict=True)),
+            "total": time.perf_counter() - self._clock[0],
+        }
+
+
 def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
     """Simulates and bakes with the armature's settings, yielding (what is done, progress 0 … 1); returns the Report.
 
@@ -71,34 +215,14 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
     previews. Raises ConversionError (a ValueError) for what cannot be simulated. Whatever stops it, every armature is
     left playing what it played before.
     """
-    clock = [time.perf_counter()]
     settings = armature.armature_dynamics
-    start, end = settings.frame_start, settings.frame_end
     objection.check_range(armature)
-    keys = keying.of(settings)
-    keys.check(start, end)
-    members = connection.group(armature)
-    for member in members:
-        read_rig(member)
-        nla.check(member)
-    before = [stage.record(member) for member in members]
-    bakes, done = [], False
-    try:
-        for member in members:
-            stage.play_source(member)
-        sources = [(playing(member), compat.slot_identifier(member)) for member in members]
-        cast, surroundings = yield from _cast(armature, members, start, end, beyond=keys.blend_out > 0)
-        fields, news = yield from _stage("sample", read_fields(start, end, members))
-        grips, warnings = connection.connect(cast, start, end, frame_time())
-        warnings[:0] = [warning for actor in cast.actors for warning in _warnings(cast, actor)]
-        warnings += surroundings.warnings + news + objection.whirls(cast, start)
-        cycle = Cycle(end - start + 1, settings.loop_most)
-        model = compile_model(cast.linkage)
-        adaptive = adaptive_settings.chosen(model, settings.substeps, warnings, final=final)
-        simulation = _simulation(armature, cast, cycle, model, fields, adaptive, warnings)
-        clock.append(time.perf_counter())
-        shown = live.Live(cast, settings.live_every)
-        frames, height = cycle.frames, max(actor.character.height for actor in cast.actors)
+    with Take(armature, settings.frame_start, settings.frame_end) as made:
+        made.keys.check(made.start, made.end)
+        cycle = Cycle(made.end - made.start + 1, settings.loop_most)
+        yield from made.prepare(partial(adaptive_settings.chosen, final=final), cycle)
+        simulation, shown = made.simulation, live.Live(made.cast, settings.live_every)
+        height = max(actor.character.height for actor in made.cast.actors)
         try:
             for frame in simulation.run(cycle.total):
                 shown.show(frame, simulation.poses)
@@ -106,81 +230,11 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
                 if cycle.is_end(frame) and cycle.meets(simulation.trajectory, height):
                     break
         except SimulationError as error:
-            warnings.append(Problem("not_finite", (), str(error)))
+            made.warnings.append(Problem("not_finite", (), str(error)))
         finally:
             shown.hide()
-        trajectory = simulation.trajectory
-        skipped = cycle.skipped(trajectory)
-        first = start - skipped
-        warnings += jams(simulation, first)
-        poses = trajectory.poses()[skipped:][:frames]
-        clock.append(time.perf_counter())
-        for i, actor in enumerate(cast.actors):
-            own = actor.armature
-            stage.mute_rivals(own, actor.character)
-            write = conduct if actor.character.rig.controls else bake
-            writing = write(own, actor.character, actor.source, poses[:, actor.links], keys)
-            bakes.append((yield from _stage("bake", writing, i, len(members))))
-        clock.append(time.perf_counter())
-        loops = [list(trajectory.loop_names).index(grip.name) for grip in grips]
-        closed = trajectory.loop_closed[skipped:][:frames, loops] if loops else np.empty((len(poses), 0), dtype=bool)
-        movable = adaptive_settings.movable(simulation.model)
-        rows = slice(skipped, skipped + frames)
-        active = [activity.of(actor, trajectory, movable, rows, start) if adaptive else None for actor in cast.actors]
-        for actor, baked, own in zip(cast.actors, bakes, active):
-            activity.write(actor.armature, baked.action, own)
-        slots = [compat.slot_identifier(actor.armature) for actor in cast.actors]
-        tracks = [
-            nla.push(actor.armature, *source, keys.frames(actor.source)) if settings.result == nla.STRIP else []
-            for actor, source in zip(cast.actors, sources)
-        ]
-        fidelity = yield from _stage("measure", measure(cast, grips, poses, closed, bakes))
-        columns = readings.of(trajectory, rows, fidelity.separations_m) if settings.use_curves else ()
-        for actor, baked, slot in zip(cast.actors, bakes, slots):
-            readings.replace(actor.armature, baked.action, slot, "Simulation", readings.NAMES, columns, start)
-        done = True
-    finally:
-        if not done:
-            for member, played in zip(members, before):
-                stage.restore(member, played)
-            for baked in bakes:
-                bpy.data.actions.remove(baked.action)
-    for member, played, baked, own in zip(members, before, bakes, tracks):
-        stage.set_simulated(member, played, baked.action, members, own)
-    seconds = dict(zip(("convert", "simulate", "bake"), np.diff(clock).tolist(), strict=True))
-    report = Report(
-        input=bpy.data.filepath, armature=armature.name, bodies=simulation.model.n - len(cast.linked),
-        dofs=simulation.model.nv, frames=len(poses), substeps=int(trajectory.substeps.max()),
-        seconds={**seconds, "total": time.perf_counter() - clock[0]},
-        joint_separation_max_m=fidelity.separation_m, bake_error_max_m=fidelity.error_m,
-        bake_error_max_deg=fidelity.error_deg, connections=held(grips, loops, fidelity.gaps_m, simulation, first),
-        passing=list(simulation.passing),
-        scenery={"taken": [thing.name for thing in surroundings.shapes], "ignored": sorted(surroundings.ignored)},
-        keys=keying.summed([baked.keys for baked in bakes]) if keys.mode != keying.EVERY else {},
-        loop=cycle.told(trajectory) if cycle.most > 1 else {},
-        adaptive=activity.measured(trajectory, movable) if adaptive else {},
-        warnings=warnings, ok=len(poses) == frames, automatic=not settings.substeps, **measured(trajectory),
-    )  # fmt: skip
-    report.judge(
-        height=height,
-        length=max(float(actor.character.rig.extent.max()) for actor in cast.actors),
-        weight=float(simulation.model.mass.sum()) * float(np.linalg.norm(gravity(armature))),
-        reach=fidelity.reach_m,
-        driven=bool(fields) or _is_driven(cast, grips, simulation.world.guidance is not None),
-        exact=[not grip.springy for grip in grips],
-        allowed=keys.tolerance,
-        controlled=any(actor.character.rig.controls for actor in cast.actors),
-    )
-    for actor, own, baked in zip(cast.actors, active, bakes):
-        weight = sum(link.mass for link in actor.character.links) * float(np.linalg.norm(gravity(actor.armature)))
-        touches.keep(actor.armature, actor.links, trajectory, first, weight, actor.character.height)
-        activity.keep(actor.armature, own)
-        seen.keep(actor, baked.played, poses[:, actor.links])
-    for member in members:
-        own = member.armature_dynamics
-        own.preview = adaptive is not None and adaptive.budget is not None
-        own.summary, own.warnings = "\n".join(report.lines() + report.events()), "\n".join(report.news())
-    return report
+        loop = cycle.told(simulation.trajectory) if cycle.most > 1 else None
+        return (yield from made.write(cycle.skipped(simulation.trajectory), cycle.frames, loop=loop))
 
 
 def advance(steps: Iterator[tuple[str, float]], seconds: float) -> tuple[str, float]:
