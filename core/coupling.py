@@ -108,7 +108,10 @@ class Coupling:
             share, start = hand.share, HANDS + HANDS_EACH * i
             (k, c), (d, e) = hand.stiffness, hand.damping
             grip = 0.0 if hand.lost and share == 0.0 else hand.grip
-            each = [grip, hand.stamp, *hand.place, *hand.quaternion, *hand.velocity, *hand.spin,
-                    share * k, share * c, share * d, share * e, *hand.pulls, TROUBLES.index(hand.trouble)]  # fmt: skip
+            eased = share * hand.eased
+            # what pulls as hard as it can does not pull harder where it is taken to go on
+            velocity = [eased * x for x in hand.velocity]
+            each = [grip, hand.stamp, *hand.place, *hand.quaternion, *velocity, *hand.spin,
+                    eased * k, share * c, eased * d, share * e, *hand.pulls, TROUBLES.index(hand.trouble)]  # fmt: skip
             told[start : start + HANDS_EACH] = memoryview(array("d", each))
         self._box.write(told)

@@ -35,10 +35,11 @@ class Device(Protocol):
 
 
 class Mouse:
-    """A device that goes where its owner `moves` it, and only pulls: a mouse in a viewport."""
+    """A device that goes where its owner `moves` it, and only pulls: a mouse in a viewport, which is across it at once,
+    however large that is."""
 
     rate = 125.0
-    limits = Limits(speed=20.0, slew=50_000.0, jump=1.0)
+    limits = Limits(jump=1e9)
 
     def __init__(self) -> None:
         self.place: tuple[float, float, float] | None = None

@@ -40,16 +40,20 @@ class Trouble(Enum):
 @dataclass(frozen=True)
 class Springs:
     """What a hand pulls with: `stiffness` [N/m], `turning` [N m/rad], and with no more `strength` than so much [N];
-    `stiffest` [N/m]: what the device's slew limit can follow, `Limits.stiffness`. Raises ValueError for what is not
-    positive."""
+    `stiffest` [N/m]: what the device's slew limit can follow, `Limits.stiffness`. They are damped for what has at least
+    a mass of `load` [kg]. Nothing comes back through a device that is not `felt`, as a mouse, so that no stiffness is
+    too high, and the hand is where the device is seen. Raises ValueError for what is not positive."""
 
     stiffness: float = 500.0
     turning: float = 2.0
     strength: float = 300.0
     stiffest: float = math.inf
+    load: float = 1e-9
+    felt: bool = True
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
+        for name in ("stiffness", "turning", "strength", "stiffest", "load"):
+            value = getattr(self, name)
             if not value > 0:
                 raise ValueError(f"the {name} of a hand's springs is {value}; give a positive number")
 
@@ -75,8 +79,8 @@ def stable_damping(damping: float, delay: float = 0.0, hand: float = HAND) -> fl
 class Hand:
     """`grip`: the number of what is held, 0 for nothing. `place` (3,), `quaternion` (4,), `velocity` (3,) and `spin`
     (3,) of the hand in the scene; `stiffness` and `damping` (2,) against ways and turns; `pulls` (6,): torque and force
-    on what is held, as the hand feels them; `share`: how much of them acts, as they fade. `say` gets a line for every
-    trouble."""
+    on what is held, as the hand feels them; `share`: how much of them acts, as they fade, and `eased`: how much of the
+    pull, as it is not stronger than the hand. `say` gets a line for every trouble."""
 
     def __init__(
         self, springs: Springs | None = None, say: Callable[[str], None] = print, pulls: memoryview | None = None
@@ -85,6 +89,7 @@ class Hand:
         self.pulls = memoryview(array("d", bytes(48))) if pulls is None else pulls
         self.trouble: Trouble | None = None
         self.grip, self.share, self.lost, self.turns = 0.0, 0.0, False, False
+        self.eased = 1.0
         self.place, self.quaternion = [0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]
         self.velocity, self.spin = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
         self.stiffness = self.damping = self._felt = (0.0, 0.0)
@@ -155,6 +160,10 @@ class Hand:
             self.quaternion = multiplied(multiplied(quaternion, conjugated(first)), turn)
             self._turned = rotation_between(self._turn, self.quaternion)
 
+    def take(self, springs: Springs) -> None:
+        """Pulls with other springs from now on."""
+        self.springs, self._limits = springs, (0.0, 0.0, 0.0)
+
     def pull(self, now: float, passed: float, simulated: bool) -> None:
         """Sets what `pulls`, `passed` [s] after the last time; `simulated`: whether the simulation goes on."""
         pulls = self.pulls
@@ -180,8 +189,9 @@ class Hand:
         fy = k * (hy - y - ahead * gy) + d * (vy - gy)
         fz = k * (hz - z - ahead * gz) + d * (vz - gz)
         most, square = self.springs.strength, fx * fx + fy * fy + fz * fz
+        self.eased = 1.0
         if square > most * most:
-            less = most / math.sqrt(square)
+            self.eased = less = most / math.sqrt(square)
             fx, fy, fz = less * fx, less * fy, less * fz
         pulls[3], pulls[4], pulls[5] = fx, fy, fz
         if self.turns:
@@ -206,9 +216,10 @@ class Hand:
         return self.share
 
     def _grasp(self) -> None:
-        """From now on the device's motion is that of the hand, which is where the link is."""
+        """From now on the device's motion is that of the hand, which is where the link is, or where a device is that is
+        seen."""
         place, quaternion = self._device
-        self.place, self.quaternion = self._at, self._turn
+        self.place, self.quaternion = (self._at if self.springs.felt else place), self._turn
         self._gripped = self.place, self.quaternion, place, quaternion
 
     def _soften(self) -> None:
@@ -221,11 +232,13 @@ class Hand:
         if a < SLACK * x and x < SLACK * a and b < SLACK * y and y < SLACK * b and c < SLACK * z and z < SLACK * c:
             return
         self._limits = x, y, z
-        springs, own = self.springs, (HAND, HANDLE)
-        most = [stable_stiffness(m, self._period, self._delay, hand) for m, hand in zip(self._masses, own)]
+        springs, own, most = self.springs, (HAND, HANDLE), [math.inf, math.inf]
+        if springs.felt:
+            most = [stable_stiffness(m, self._period, self._delay, hand) for m, hand in zip(self._masses, own)]
         most[0] = min(most[0], springs.stiffest)
         self.stiffness = min(springs.stiffness, most[0]), min(springs.turning, most[1])
-        self.damping = tuple(2.0 * RATIO * math.sqrt(k * mass) for k, mass in zip(self.stiffness, self._masses))
+        masses = max(mass, springs.load), inertia
+        self.damping = tuple(2.0 * RATIO * math.sqrt(k * m) for k, m in zip(self.stiffness, masses))
         self._felt = tuple(stable_damping(d, self._delay, hand) for d, hand in zip(self.damping, own))
         if most[0] < springs.stiffness and self.trouble is None and not self._softened:
             self._softened = True

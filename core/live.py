@@ -48,6 +48,7 @@ class Live:
         """The hand of that number takes hold of a link. Raises LinkageError for what cannot be held."""
         self.release(hand)
         aim = self.simulation.hold(grip)
+        self._feedback = None
         self._grips += 1
         self._held[hand] = grip, aim, self._grips
 

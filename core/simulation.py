@@ -166,6 +166,13 @@ class Simulation:
         self.system, self.state = self.system.switched(self.state, name, False)
         self._rest = self._anew()
 
+    def allow(self, budget: float) -> None:
+        """Gives an adaptive simulation that keeps a time budget another one, of so many seconds a frame."""
+        chooser = self.system.chooser
+        if chooser is None or chooser.adaptive.budget is None:
+            raise ValueError("the simulation keeps no time budget; make it with one, by Adaptive")
+        chooser.adaptive = replace(chooser.adaptive, budget=budget)
+
     def hold(self, grip: Grip) -> Aim:
         """Holds a link from now on, and says by what it is pulled: set that between frames. Raises LinkageError for
         what cannot be held."""
