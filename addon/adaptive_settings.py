@@ -93,6 +93,14 @@ def chosen(model: Model, substeps: int, warnings: list[Problem], *, final: bool)
     return Adaptive(threshold=settings.threshold, interval=interval) if settings.adaptive == THRESHOLD else None
 
 
+def live(model: Model, substeps: int, warnings: list[Problem], *, budget: float) -> Adaptive | None:
+    """As `chosen`, for what is simulated in real time: in every mode so many joints move as there is a `budget` [s] for
+    each frame."""
+    if bpy.context.scene.armature_dynamics.adaptive == OFF:
+        return None
+    return Adaptive(budget=budget, interval=max(Adaptive.interval, LOOK * substeps))
+
+
 def movable(model: Model) -> np.ndarray:
     """Which links (n,) have a joint that can move."""
     return np.diff(model.coordinates.v_start) > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import atan2, pi
 
 import numpy as np
@@ -83,6 +83,12 @@ def of(settings) -> Keying:
         angle = float(np.radians(settings.key_angle))
         return Keying(REDUCED, meters=settings.key_distance / 1000, radians=angle, **blends)
     return Keying(**blends)
+
+
+def shortened(keys: Keying, frames: int) -> Keying:
+    """The same with blends that fit into so many frames."""
+    longest = max(frames - 1, 0) // 2
+    return replace(keys, blend_in=min(keys.blend_in, longest), blend_out=min(keys.blend_out, longest))
 
 
 def summed(keys: list[dict[str, float]]) -> dict[str, float]:

@@ -1,0 +1,248 @@
+"""A performance: a take that is simulated in real time while hands hold its bones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import bpy
+import numpy as np
+
+from ..core import SimulationError
+from ..core.coupling import Coupling, sizes
+from ..core.device import DeviceLoop, Mouse
+from ..core.grip import Grip
+from ..core.hand import Springs
+from ..core.live import Live
+from ..core.mailbox import Mailboxes
+from . import adaptive_settings, keying, stage
+from .cast import Actor
+from .cycle import Cycle
+from .puppet import Puppet
+from .take import Take, frame_time, frames, gravity
+
+HANDS = 8
+"""One that the mouse leads, and those that stay where they were pinned."""
+
+SAG, STRONG = 0.1, 3.0
+"""A hand's spring gives by this part of the character's height under its weight, and pulls with no more than so many
+times that."""
+
+LEAST, MOST = 0.1, 0.6
+"""The time budget of an adaptive simulation is between these parts of a frame's time: drawing takes its part."""
+
+SMOOTHING = 0.2
+"""The part that the last frame has in the pace that is told."""
+
+clock = time.perf_counter
+
+
+@dataclass
+class Hold:
+    """A bone that is held at a `point` (3,) of its link, by the `mouse` device; the `springs` are its hand's."""
+
+    actor: Actor
+    bone: str
+    link: int
+    point: np.ndarray
+    mouse: Mouse
+    springs: Springs
+    is_pinned: bool = False
+
+
+@dataclass(frozen=True)
+class Pull:
+    """What is to be seen of a hold: its `ends` (2, 3) on the bone and at the hand, the `force` [N] of the spring, and
+    what is fed back (3,) to the hand [N]."""
+
+    ends: np.ndarray
+    force: float
+    feedback: np.ndarray
+    is_pinned: bool
+
+
+class Performance:
+    """Simulates an armature, and what is connected to it, from a frame of the scene on. First `prepare`; then `advance`
+    frame by frame, while bones are held, moved, pinned and let go; at the end `record`, or leave the context, which
+    gives everything back as it was. `news` are lines about what has gone wrong.
+
+    Raises ConversionError (a ValueError) for what cannot be simulated.
+    """
+
+    def __init__(self, armature, frame: int) -> None:
+        self.start, self.frame, self.news = frame, frame, []
+        self.pace = 1.0
+        """Of the simulation's time against the clock's."""
+        scene = bpy.context.scene
+        self._scene, self._came = scene, (scene.frame_current, scene.frame_subframe)
+        self.take = Take(armature, frame, max(frame + 1, frames(armature)[1]))
+        self._held: list[Hold | None] = [None] * HANDS
+        self._boxes: Mailboxes | None = None
+        self._poses: list[tuple] = []
+        self._before, self._budget = None, MOST * frame_time()
+
+    def __enter__(self) -> Performance:
+        self.take.__enter__()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._leave()
+        self.take.__exit__(*error)
+        if not self.take.is_written:
+            self._scene.frame_set(self._came[0], subframe=self._came[1])
+
+    def prepare(self):
+        """Makes the simulation, yielding (what is done, progress 0 … 1)."""
+        made = self.take
+        yield from made.prepare(partial(adaptive_settings.live, budget=self._budget), Cycle(made.end - made.start + 1))
+        self._boxes = Mailboxes(sizes(HANDS))
+        self._live = Live(made.simulation, self._boxes, HANDS, self.news.append)
+        self._coupling = Coupling(self._boxes, [Springs(felt=False)] * HANDS, self.news.append)
+        self._mice = [Mouse() for _ in range(HANDS)]
+        self._devices = [
+            DeviceLoop(mouse, self._boxes, hand, self.news.append) for hand, mouse in enumerate(self._mice)
+        ]
+        self._forces = self._boxes.reader("forces")
+        self._poses = [(member, stage.record(member)) for member in made.members]
+        for actor in made.cast.actors:
+            stage.mute_rivals(actor.armature, actor.character)
+        self._puppets = [Puppet(actor) for actor in made.cast.actors]
+        self._show()
+
+    def advance(self, now: float | None = None) -> bool:
+        """Simulates a frame and shows it; False where the motion could not be simulated, which ends the performance."""
+        now = clock() if now is None else now
+        period, self._before = now - (self._before or now - frame_time()), now
+        self.pace += SMOOTHING * (min(frame_time() / max(period, 1e-9), 1.0) - self.pace)
+        self._keep_pace(period)
+        for device in self._devices:
+            device.turn(now)
+        self._turn(now)
+        try:
+            self._live.advance(now)
+        except SimulationError as error:
+            self.news.append(str(error))
+            return False
+        self._live.tell(now, now + frame_time())
+        self._turn(now)
+        for hand, grip in enumerate(self._live.grips):
+            if grip is None:
+                self._held[hand] = None
+        self.frame += 1
+        self._show()
+        return True
+
+    def hold(self, actor: Actor, bone: str, place: Sequence[float]) -> int:
+        """Holds the link that carries a bone at a place (3,) in the world; returns the number of the hand. Raises
+        LinkageError for what keys move, ValueError where all hands hold something."""
+        character = actor.character
+        carrier = int(character.carrier[character.rig.index[bone]])
+        link = actor.first + character.bones.index(carrier)
+        if None not in self._held:
+            raise ValueError(f"there are {HANDS} hands, and all hold something; release one")
+        hand = self._held.index(None)
+        name = self.take.cast.links[link].name
+        pose = self.take.simulation.poses[link]
+        point = pose[:3, :3].T @ (np.asarray(place, dtype=float) - pose[:3, 3])
+        self._live.hold(Grip(name, point), hand)
+        mass = sum(own.mass for own in character.links)
+        weight = mass * max(float(np.linalg.norm(gravity(actor.armature))), 1e-3)
+        stiffness = weight / (SAG * character.height)
+        springs = Springs(stiffness=stiffness, strength=STRONG * weight, load=mass, felt=False)
+        held = Hold(actor, bone, link, point, self._mice[hand], springs)
+        self._coupling.hands[hand].take(springs)
+        held.mouse.moves(place)
+        self._held[hand] = held
+        return hand
+
+    def move(self, hand: int, place: Sequence[float]) -> None:
+        """Leads a hand to a place (3,) in the world, once it has taken hold."""
+        held = self._held[hand]
+        if held and self._coupling.hands[hand].grip:
+            held.mouse.moves(place)
+
+    def pin(self, hand: int) -> None:
+        """Lets a hand stay where it is."""
+        if held := self._held[hand]:
+            held.is_pinned = True
+
+    def release(self, hand: int) -> None:
+        """A hand lets go."""
+        self._live.release(hand)
+        self._held[hand] = None
+
+    def release_pins(self) -> None:
+        for hand, held in enumerate(self._held):
+            if held and held.is_pinned:
+                self.release(hand)
+
+    def stiffen(self, factor: float) -> None:
+        """Makes the springs of all hands that hold something so many times as stiff and strong."""
+        for hand, held in enumerate(self._held):
+            if held:
+                own = held.springs
+                held.springs = replace(own, stiffness=factor * own.stiffness, strength=factor * own.strength)
+                self._coupling.hands[hand].take(held.springs)
+
+    def holds(self, hand: int | None) -> bool:
+        return hand is not None and self._held[hand] is not None
+
+    def place(self, hand: int) -> np.ndarray:
+        """Where a hand is in the world (3,) [m]."""
+        return np.array(self._mice[hand].place)
+
+    def pulls(self) -> list[Pull]:
+        """What is to be seen of what is held."""
+        self._forces.fresh()
+        forces, found = np.array(self._forces.message), []
+        for hand, held in enumerate(self._held):
+            if held is None:
+                continue
+            pose, own = self.take.simulation.poses[held.link], self._coupling.hands[hand]
+            ends = np.array([pose[:3, :3] @ held.point + pose[:3, 3], held.mouse.place])
+            force = float(np.linalg.norm(own.pulls.tolist()[3:]))
+            found.append(Pull(ends, force, own.share * forces[1 + 6 * hand :][3:6], held.is_pinned))
+        return found
+
+    def record(self):
+        """Writes all frames as a take, yielding progress; returns the Report."""
+        self._leave()
+        self._scene.frame_set(self.start)
+        made, count = self.take, len(self.take.simulation.trajectory)
+        made.keys = keying.shortened(made.keys, count)
+        report = yield from made.write(performed=True)
+        self._scene.frame_set(self.start)
+        return report
+
+    def _turn(self, now: float) -> None:
+        # one to take the map, and one for each hand to learn of it
+        for _ in range(HANDS + 2):
+            self._coupling.turn(now)
+
+    def _show(self) -> None:
+        if self._scene.frame_current != self.frame:
+            self._scene.frame_set(self.frame)
+        poses = self.take.simulation.poses
+        for puppet in self._puppets:
+            puppet.show(self.frame, poses[puppet.actor.links])
+
+    def _keep_pace(self, period: float) -> None:
+        """Too slow for the clock, fewer joints move; only then does time go more slowly."""
+        if not self.take.is_budgeted:
+            return
+        frame = frame_time()
+        share = np.clip(MOST + 1.0 - period / frame, 0.5, 1.1) if period > frame else 1.1
+        budget = float(np.clip(share * self._budget, LEAST * frame, MOST * frame))
+        if budget != self._budget:
+            self._budget = budget
+            self.take.simulation.allow(budget)
+
+    def _leave(self) -> None:
+        """Ends the live part, with the armatures as they were before it."""
+        if self._boxes is not None:
+            self._boxes.close()
+            self._boxes = None
+        while self._poses:
+            stage.restore(*self._poses.pop())

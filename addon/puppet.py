@@ -1,0 +1,79 @@
+"""A character that is posed without keys, frame by frame, while it is simulated live."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from mathutils import Matrix
+
+from . import rival
+from .cast import Actor
+from .chain import Chain, bone_poses, local_of, to_pose, unposed
+from .convert import Character
+from .role import ANIMATED
+
+
+class Puppet:
+    """An actor whose bones' own channels are set after each frame's animation, which says where the others are.
+
+    Where controls carry the deform bones, these stand still and the deform bones are posed, with their constraints
+    turned off: who made the puppet records the armature before and restores it after.
+    """
+
+    def __init__(self, actor: Actor) -> None:
+        self.actor = actor
+        armature, character, source = actor.armature, actor.character, actor.source
+        if character.rig.controls is None:
+            self._pose = Chain(armature, character, source)
+        else:
+            self._pose = _Deformed(armature, character, source)
+        self._bones = {bone: armature.pose.bones[character.rig.names[bone]] for bone in self._pose.tracks}
+
+    def show(self, frame: int, poses: np.ndarray) -> None:
+        """Poses the armature, which stands at the scene's `frame`, as its links are (n, 4, 4)."""
+        source = replace(self.actor.source, start=frame)
+        targets = bone_poses(self.actor.character, source, poses[None])[0]
+        locals_, _ = self._pose.posed(source.at(frame)[0], targets)
+        for bone, pose_bone in self._bones.items():
+            pose_bone.matrix_basis = locals_[bone]
+
+
+class _Deformed:
+    """As a Chain, the deform bones that are carried by links, whatever they hang from."""
+
+    def __init__(self, armature, character: Character, source) -> None:
+        rig, data = character.rig, armature.data.bones
+        self._bones = [data[name] for name in rig.names]
+        self._parents = [rig.index[bone.parent.name] if bone.parent else -1 for bone in self._bones]
+        self._carrier = character.carrier.tolist()
+        carried = [i for i, bone in enumerate(self._bones) if bone.use_deform and _is_carried(character, i)]
+        self.tracks = sorted(carried, key=lambda bone: len(self._bones[bone].parent_recursive))
+        begin, _ = source.at(source.start)
+        self._scales = {bone: self._local(begin, bone).to_scale() for bone in carried}
+        self._kept = {bone: np.linalg.inv(begin[self._carrier[bone]]) @ begin[bone] for bone in carried}
+        for bone in carried:
+            pose_bone = armature.pose.bones[rig.names[bone]]
+            rivals = rival.rivals(armature, {pose_bone.name})
+            rival.mute(armature, pose_bone, rival.Muted.of([own for own in rivals if own.holder == pose_bone.name]))
+
+    def posed(self, own: np.ndarray, targets: np.ndarray) -> tuple[dict[int, Matrix], dict[int, Matrix]]:
+        """As of a Chain."""
+        locals_: dict[int, Matrix] = {}
+        posed: dict[int, Matrix] = {}
+        for bone in self.tracks:
+            parent, carrier = self._parents[bone], self._carrier[bone]
+            above = {} if parent < 0 else {parent: posed.get(parent) or Matrix(own[parent])}
+            aim = Matrix(targets[carrier] if carrier == bone else targets[carrier] @ self._kept[bone])
+            place, turn, _ = unposed(self._bones, bone, parent, above, aim).decompose()
+            locals_[bone] = Matrix.LocRotScale(place, turn, self._scales[bone])
+            posed[bone] = to_pose(self._bones, bone, parent, above, locals_[bone])
+        return locals_, posed
+
+    def _local(self, poses: np.ndarray, bone: int) -> Matrix:
+        return local_of(self._bones, poses, bone, self._parents[bone])
+
+
+def _is_carried(character: Character, bone: int) -> bool:
+    carrier = int(character.carrier[bone])
+    return carrier >= 0 and character.roles[carrier] != ANIMATED
