@@ -6,6 +6,8 @@ from . import (
     command,
     connection_list,
     directing_panel,
+    grab,
+    grab_tool,
     manual,
     motion,
     operators,
@@ -20,6 +22,7 @@ from . import (
 CLASSES = (
     *properties.CLASSES, *operators.CLASSES, *panel.CLASSES, *preflight_list.CLASSES, *directing_panel.CLASSES,
     *connection_list.CLASSES, *motion.CLASSES, *manual.CLASSES, *setup_panel.CLASSES,
+    *grab.CLASSES, *grab_tool.CLASSES,
 )  # fmt: skip
 
 _commands: list = []
@@ -33,6 +36,7 @@ def register() -> None:
     properties.attach()
     motion.attach()
     manual.attach()
+    grab_tool.attach()
     words.register(CLASSES)
     overlay.register()
     _commands.append(bpy.utils.register_cli_command("armature_dynamics", command.run_in_blender))
@@ -42,6 +46,7 @@ def unregister() -> None:
     bpy.utils.unregister_cli_command(_commands.pop())
     overlay.unregister()
     words.unregister()
+    grab_tool.detach()
     manual.detach()
     motion.detach()
     properties.detach()

@@ -66,6 +66,12 @@ class ARMATURE_DYNAMICS_PG_scene(bpy.types.PropertyGroup):
         "give another one. The command line too ignores the time budget of a file without this",
         default=False,
     )
+    record: BoolProperty(
+        name="Record",
+        description="When Play Live ends by Enter, what was seen is written as keyframes, one on every frame of the "
+        "scene. Without, nothing is",
+        default=True,
+    )
 
 
 def chosen(model: Model, substeps: int, warnings: list[Problem], *, final: bool) -> Adaptive | None:

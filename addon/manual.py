@@ -23,6 +23,7 @@ PARTS = {
     "connections": ("pin", "connection_*"),
     "quality": ("quality_*",),
     "setup": ("*_setup", "copy_settings", "mirror_settings"),
+    "grab": ("grab",),
     "three-actions": ("*",),
 }
 """Parts of the manual, and the operators that each is about; the first that fits counts."""
@@ -32,6 +33,7 @@ SETTINGS = {
     "three-actions": tuple(ARMATURE + name for name in ("frame_*", "enabled")),
     "scene": tuple(ARMATURE + name for name in ("use_ground", "ground_height", "scenery*", "substeps", "mute_*")),
     "viewport-display": (ARMATURE + "show_*",),
+    "grab": ("bpy.types.armature_dynamics_pg_scene.record",),
     "adaptive": (
         *(ARMATURE + name for name in ("active_joints", "left_out")),
         "bpy.types.armature_dynamics_pg_scene.*",

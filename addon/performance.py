@@ -41,10 +41,11 @@ clock = time.perf_counter
 
 @dataclass
 class Hold:
-    """A bone that is held at a `point` (3,) of its link, by the `mouse` device; the `springs` are its hand's."""
+    """A link of an actor of so much `weight` [N] that is held at a `point` (3,) by the `mouse` device; `springs` are of
+    its hand."""
 
     actor: Actor
-    bone: str
+    weight: float
     link: int
     point: np.ndarray
     mouse: Mouse
@@ -54,12 +55,16 @@ class Hold:
 
 @dataclass(frozen=True)
 class Pull:
-    """What is to be seen of a hold: its `ends` (2, 3) on the bone and at the hand, the `force` [N] of the spring, and
-    what is fed back (3,) to the hand [N]."""
+    """What is to be seen of a hold: its `ends` (2, 3) on the bone and at the hand, the `force` [N] of the spring, with
+    no more than its `strength` [N], and what is fed back (3,) to the hand [N]; the `height` [m] and `weight` [N] of the
+    character tell what is much."""
 
     ends: np.ndarray
     force: float
+    strength: float
     feedback: np.ndarray
+    height: float
+    weight: float
     is_pinned: bool
 
 
@@ -113,10 +118,12 @@ class Performance:
 
     def advance(self, now: float | None = None) -> bool:
         """Simulates a frame and shows it; False where the motion could not be simulated, which ends the performance."""
-        now = clock() if now is None else now
-        period, self._before = now - (self._before or now - frame_time()), now
-        self.pace += SMOOTHING * (min(frame_time() / max(period, 1e-9), 1.0) - self.pace)
+        frame, now = frame_time(), clock() if now is None else now
+        period, self._before = now - (self._before or now - frame), now
+        self.pace += SMOOTHING * (min(frame / max(period, 1e-9), 1.0) - self.pace)
         self._keep_pace(period)
+        # the loops take their turns here, none is late: their clock is that of the simulation, however slowly it goes
+        now = self.take.simulation.state.time
         for device in self._devices:
             device.turn(now)
         self._turn(now)
@@ -125,7 +132,7 @@ class Performance:
         except SimulationError as error:
             self.news.append(str(error))
             return False
-        self._live.tell(now, now + frame_time())
+        self._live.tell(now, now + frame)
         self._turn(now)
         for hand, grip in enumerate(self._live.grips):
             if grip is None:
@@ -151,7 +158,7 @@ class Performance:
         weight = mass * max(float(np.linalg.norm(gravity(actor.armature))), 1e-3)
         stiffness = weight / (SAG * character.height)
         springs = Springs(stiffness=stiffness, strength=STRONG * weight, load=mass, felt=False)
-        held = Hold(actor, bone, link, point, self._mice[hand], springs)
+        held = Hold(actor, weight, link, point, self._mice[hand], springs)
         self._coupling.hands[hand].take(springs)
         held.mouse.moves(place)
         self._held[hand] = held
@@ -203,7 +210,9 @@ class Performance:
             pose, own = self.take.simulation.poses[held.link], self._coupling.hands[hand]
             ends = np.array([pose[:3, :3] @ held.point + pose[:3, 3], held.mouse.place])
             force = float(np.linalg.norm(own.pulls.tolist()[3:]))
-            found.append(Pull(ends, force, own.share * forces[1 + 6 * hand :][3:6], held.is_pinned))
+            back = own.share * forces[1 + 6 * hand :][3:6]
+            strength, height = held.springs.strength, held.actor.character.height
+            found.append(Pull(ends, force, strength, back, height, held.weight, held.is_pinned))
         return found
 
     def record(self):

@@ -129,6 +129,24 @@ def test_an_animators_day(blender, tmp_path):
     shutil.copy(picture, kept)
 
 
+def test_a_mouse_lifts_a_hand_and_it_is_kept(blender, tmp_path):
+    """Grab is done by hand: what the mouse has pulled and the window has shown is what the keys replay, and Esc leaves
+    nothing of it. How often it was drawn is kept in out/."""
+    printed = blender.run(
+        "--python", HERE / "grab_hand.py", "--", tmp_path, picture=tmp_path / "end.png", folder=tmp_path
+    )
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert "error" not in found and "Traceback" not in printed, found.get("error", printed)
+    kept = ROOT / "out"
+    kept.mkdir(exist_ok=True)
+    shutil.copy(tmp_path / "grab.png", kept / f"grab-{blender.version}.png")
+    shutil.copy(tmp_path / "found.json", kept / f"grab-{blender.version}.json")
+    assert found["lifted_m"] > 0.2 and found["lifted_again_m"] > 0.2
+    assert found["esc_leaves_nothing"]
+    assert found["frames"] > 10 and found["apart_m"] < 1e-3
+    assert found["frame_after"] == 0
+
+
 def test_the_interface_speaks_german(blender, man, tmp_path):
     """Only real Blenders are built with languages: labels, buttons, tooltips and messages, in its own catalogs."""
     texts, picture = tmp_path / "texts.json", tmp_path / "german.png"
