@@ -55,9 +55,11 @@ def _bone_of(actor: Actor, thing, mesh, face: int, place: np.ndarray) -> str | N
     if not deformed and not (thing.parent == actor.armature and thing.parent_type == "ARMATURE"):
         return None
     weights: dict[str, float] = {}
+    names = [group.name for group in thing.vertex_groups]
     for corner in mesh.polygons[face].vertices if face < len(mesh.polygons) else ():
         for group in mesh.vertices[corner].groups:
-            name = thing.vertex_groups[group.group].name
+            # weights may be left of groups that are gone
+            name = names[group.group] if group.group < len(names) else ""
             if name in rig.index and carrier[rig.index[name]] >= 0:
                 weights[name] = weights.get(name, 0.0) + group.weight
     return max(weights, key=weights.get) if weights else _nearest(actor, place)

@@ -1,4 +1,4 @@
-"""For scripts that a real Blender runs in a window, `-- FOLDER`: the mouse and keys are moved from outside by `hands.sh`
+"""For scripts that a real Blender runs in a window, `-- FOLDER`: mouse and keys are moved from outside by `hands.sh`
 in that folder, and what came of it is written to `found.json` there."""
 
 import json
