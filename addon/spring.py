@@ -14,7 +14,7 @@ TURNS, WIDTH = 8, 0.012
 LENGTH = 0.25
 """How long the arrow of a force is that carries the character's weight [part of its height]."""
 
-BARB = 0.25
+BARB = 0.15
 """How long the barbs of arrows are [part of them]."""
 
 SOFT, HARD, PINNED, BACK = (0.4, 0.9, 0.4, 1.0), (1.0, 0.3, 0.2, 1.0), (0.4, 0.7, 1.0, 1.0), (1.0, 0.85, 0.2, 1.0)

@@ -27,10 +27,10 @@ NO_WORDS = re.compile(
 )
 """Patterns, code, and names of data."""
 
-REFUSING = {"simulation.py": "SimulationError", "closing.py": "LinkageError"} | dict.fromkeys(
-    ("adaptive.py", "mesh.py", "hull.py"), "ValueError"
-)
-"""Files of the core, and the errors in them that what an animator sets up may lead to."""
+REFUSING = {
+    "simulation.py": "SimulationError", "closing.py": "LinkageError", "grip.py": "LinkageError", "live.py": "say",
+} | dict.fromkeys(("adaptive.py", "mesh.py", "hull.py"), "ValueError")  # fmt: skip
+"""Files of the core, and the errors in them that what an animator does may lead to, or what says it."""
 
 WORDS = ("sample", "simulate", "bake", "measure", "grabbing", "fixed", "hinge", "slider", "universal", "ball",
          "armature", "bones", "connections", " and ")  # fmt: skip
@@ -70,9 +70,9 @@ def literals(path: Path) -> set[str]:
 
 
 def raised(path: Path, error: str) -> set[str]:
-    """The messages of one kind of error in a file."""
+    """The messages of one kind of error in a file, or of one method."""
     calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
-    calls = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == error]
+    calls = [call for call in calls if error in (getattr(call.func, "id", ""), getattr(call.func, "attr", ""))]
     return {text for call in calls for text in templates(call.args[0])}
 
 
