@@ -15,13 +15,14 @@ from . import (
     panel,
     preflight_list,
     properties,
+    rig_menu,
     setup_panel,
     words,
 )
 
 CLASSES = (
     *properties.CLASSES, *operators.CLASSES, *panel.CLASSES, *preflight_list.CLASSES, *directing_panel.CLASSES,
-    *connection_list.CLASSES, *motion.CLASSES, *manual.CLASSES, *setup_panel.CLASSES,
+    *connection_list.CLASSES, *motion.CLASSES, *rig_menu.CLASSES, *manual.CLASSES, *setup_panel.CLASSES,
     *grab.CLASSES, *grab_tool.CLASSES,
 )  # fmt: skip
 

@@ -9,6 +9,7 @@ import numpy as np
 from ..core import Capsule
 from .anatomy import Anatomy
 from .preset import preset
+from .problem import ConversionError
 from .rig import Rig
 
 THINNEST = 1e-4
@@ -90,6 +91,25 @@ def combined(bodies: list[Body]) -> Body:
         offset = body.center - center
         inertia += body.inertia + body.mass * ((offset @ offset) * np.eye(3) - np.outer(offset, offset))
     return Body(mass, center, inertia)
+
+
+def shared(armature, rig: Rig, bodies: dict[int, Body]) -> dict[int, Body]:
+    """The bodies with those parts of their whole mass that the bones' settings say; the others share the rest as
+    before. Raises ConversionError where that is nothing."""
+    said = {bone: armature.pose.bones[rig.names[bone]].armature_dynamics.mass_share for bone in bodies}
+    said = {bone: share for bone, share in said.items() if share > 0}
+    others, parts = [bone for bone in bodies if bone not in said], sum(said.values())
+    if not said:
+        return bodies
+    if others and parts >= 1:
+        raise ConversionError(
+            f"the bones' shares of the mass come to {parts:.3g}, which leaves nothing for {rig.names[others[0]]!r}; "
+            "make them less than 1 together"
+        )
+    total, rest = (sum(bodies[bone].mass for bone in own) for own in (bodies, others))
+    whole = 1.0 if others else parts
+    factors = {bone: share / whole * total / bodies[bone].mass for bone, share in said.items()}
+    return {bone: body.scaled(factors.get(bone) or (1 - parts) * total / rest) for bone, body in bodies.items()}
 
 
 def thickened(body: Body, length: float) -> Body:

@@ -10,7 +10,7 @@ from ..core import Capsule, Joint, Link, Linkage
 from ..core.shape import Shape
 from ..core.spatial import matrix_quaternion, pose, pose_inverse
 from .anatomy import Anatomy, recognise
-from .body import Body, combined, human_bodies, solid_capsule, thickened
+from .body import Body, combined, human_bodies, shared, solid_capsule, thickened
 from .collider import Manner, balls, capsule_around, capsule_of_bone, capsule_of_segment, shapes_of
 from .directing import followers
 from .joint_frame import JointFrame, joint_frames, segment_ends
@@ -94,8 +94,9 @@ def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options
     looks = _look(armature, rig, roles)
     anatomy, roles, carrier, ends, capsules = looks.anatomy, looks.roles, looks.carrier, looks.ends, looks.capsules
     frames = joint_frames(rig, anatomy, carrier, ends)
-    frames = limited(armature, rig, frames) if options.rig_limits else frames
+    frames = limited(armature, rig, frames, options.rig_limits)
     bodies = _bodies(rig, anatomy, carrier, ends, frames, capsules, options)
+    bodies = shared(armature, rig, bodies)
     warnings = undriven(rig, anatomy) + welded(rig, roles, carrier)
 
     followed = followers(armature, rig.names, roles, source.settings)

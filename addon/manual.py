@@ -22,6 +22,7 @@ PARTS = {
     "directing": ("follow", "direct", "key_directing", "sway", "motion_*"),
     "connections": ("pin", "connection_*"),
     "quality": ("quality_*",),
+    "rigs": ("rig_preset_*",),
     "setup": ("*_setup", "copy_settings", "mirror_settings"),
     "grab": ("grab",),
     "three-actions": ("*",),

@@ -12,6 +12,7 @@ from .keying import REDUCED, STEP
 from .manual import draw_help
 from .motion import ARMATURE_DYNAMICS_PT_quality_presets
 from .override import refusal
+from .rig_menu import ARMATURE_DYNAMICS_PT_rig_presets
 from .role import IGNORED
 from .surface import VALUES, materials
 from .words import said
@@ -56,6 +57,7 @@ class ARMATURE_DYNAMICS_PT_sidebar(bpy.types.Panel):
         settings = armature.armature_dynamics
         if not settings.enabled:
             layout.operator("armature_dynamics.make_dynamic", icon="ARMATURE_DATA")
+            ARMATURE_DYNAMICS_PT_rig_presets.draw_menu(layout, text="Rig")
             return
         row = layout.row(align=True)
         row.prop(settings, "frame_start")
@@ -114,6 +116,7 @@ class ARMATURE_DYNAMICS_PT_body(SidebarPart, bpy.types.Panel):
         layout = self.layout
         layout.use_property_split, layout.use_property_decorate = True, False
         settings = context.object.armature_dynamics
+        ARMATURE_DYNAMICS_PT_rig_presets.draw_menu(layout, text="Rig")
         for name in ("mass", "life_scale", "damping", "tone"):
             layout.prop(settings, name)
         draw_surface(layout, settings)
@@ -251,7 +254,16 @@ class ARMATURE_DYNAMICS_PT_bone(bpy.types.Panel):
             if bone.name in problem.bones.splitlines():
                 write(layout, context, problem.text)
         if bone.armature_dynamics.role != IGNORED:
+            _draw_body(layout, bone.armature_dynamics)
             _draw_collision(layout, bone.armature_dynamics)
+
+
+def _draw_body(layout, own) -> None:
+    layout.prop(own, "mass_share")
+    layout.prop(own, "use_limits")
+    if own.use_limits:
+        layout.prop(own, "limit_lower")
+        layout.prop(own, "limit_upper")
 
 
 def _draw_collision(layout, own) -> None:

@@ -73,8 +73,13 @@ def looks_of(armature) -> tuple:
     return (
         round(float(np.linalg.norm(np.array(armature.matrix_world)[:3, 0])), 6), settings.frame_start, settings.mass,
         rig_limit.looks_of(armature) if settings.use_rig_limits else (), rest.tobytes(),
-        [(bone.name, own.role, own.control) for bone in armature.pose.bones for own in (bone.armature_dynamics,)],
+        [_looks(bone.name, bone.armature_dynamics) for bone in armature.pose.bones],
     )  # fmt: skip
+
+
+def _looks(name: str, own) -> tuple:
+    limits = (*own.limit_lower, *own.limit_upper) if own.use_limits else ()
+    return name, own.role, own.control, own.mass_share, limits
 
 
 def _nothing(looks: tuple) -> Physique:

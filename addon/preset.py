@@ -25,12 +25,13 @@ def namings() -> list[dict]:
 
 @cache
 def control_presets() -> list[dict]:
-    """Every control map that is described by a file: `controls` of deform bones and `switches` of bones, by patterns of
+    """Every control map in the presets of rigs: `controls` of deform bones and `switches` of bones, by patterns of
     names, and the `root` control."""
     found = []
-    for file in sorted((FOLDER / "control").glob("*.json")):
+    for file in sorted((FOLDER / "armature_dynamics" / "rig").glob("*.json")):
         content = json.loads(file.read_text(encoding="utf-8"))
-        for part in ("controls", "switches"):
-            content[part] = {re.compile(pattern): own for pattern, own in content[part].items()}
-        found.append(content)
+        controls = {re.compile(text): own["control"] for text, own in content["bones"].items() if "control" in own}
+        switches = {re.compile(text): own for text, own in content.get("switches", {}).items()}
+        if controls:
+            found.append({"controls": controls, "root": content["root"], "switches": switches})
     return found

@@ -15,6 +15,7 @@ from bpy.props import (
 )
 
 from .adaptive_settings import ARMATURE_DYNAMICS_PG_scene
+from .body_settings import BodySettings
 from .collider import AUTO, BOX, CAPSULE, HULL, NONE, SPHERE, TAPERED
 from .connection_settings import ARMATURE_DYNAMICS_PG_connection
 from .directing_settings import DIRECTED
@@ -280,7 +281,7 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, SeeingSettings, bpy.types.P
 
 
 @overridable
-class ARMATURE_DYNAMICS_PG_bone(SurfaceSettings, bpy.types.PropertyGroup):
+class ARMATURE_DYNAMICS_PG_bone(SurfaceSettings, BodySettings, bpy.types.PropertyGroup):
     """Settings of one pose bone."""
 
     role: EnumProperty(

@@ -1,4 +1,4 @@
-"""Joint limits as riggers write them: Limit Rotation constraints and limits for inverse kinematics."""
+"""Joint limits as riggers write them: the bones' own, Limit Rotation constraints and limits for inverse kinematics."""
 
 from __future__ import annotations
 
@@ -17,14 +17,25 @@ STIFF = np.radians(0.5)
 """Ranges narrower than this [rad] let a joint not turn about their axis."""
 
 
-def limited(armature, rig: Rig, frames: dict[int, JointFrame]) -> dict[int, JointFrame]:
-    """The frames with the limits that the bones themselves have, where they have any, about the bones' own axes."""
+def limited(armature, rig: Rig, frames: dict[int, JointFrame], of_rig: bool) -> dict[int, JointFrame]:
+    """The frames with the limits that the bones themselves have, where they have any, about the bones' own axes: those
+    of their settings, or else those `of_rig`, where these are wanted."""
     found = dict(frames)
     for bone, frame in frames.items():
-        limits = read_limits(armature.pose.bones[rig.names[bone]])
+        pose_bone = armature.pose.bones[rig.names[bone]]
+        limits = own_limits(pose_bone) or (read_limits(pose_bone) if of_rig else None)
         if limits is not None and rig.parents[bone] >= 0:
             found[bone] = _frame(frame, rig.rest[bone, :3, :3], *limits)
     return found
+
+
+def own_limits(bone) -> tuple[np.ndarray, np.ndarray] | None:
+    """The limits (3,) [rad] in a pose bone's settings, as `read_limits` has them; None where it has none."""
+    own = bone.armature_dynamics
+    if not own.use_limits:
+        return None
+    lower = np.array(own.limit_lower)
+    return lower, np.maximum(lower, own.limit_upper)
 
 
 def read_limits(bone) -> tuple[np.ndarray, np.ndarray] | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from pathlib import Path
 
 import bpy
 
+from . import data_file
 from .connection_settings import ARMATURE_DYNAMICS_PG_connection
 from .directing_settings import DIRECTED
 from .problem import NAMED, ConversionError
@@ -46,10 +46,11 @@ KINDS = {
 
 def settings_of(group) -> dict:
     """Everything that is set in a property group; others that it points to by their names."""
-    return {prop.identifier: _value(group, prop) for prop in _own(group.bl_rna)}
+    return {prop.identifier: _value(group, prop) for prop in own_properties(group.bl_rna)}
 
 
-def _own(rna) -> list:
+def own_properties(rna) -> list:
+    """The properties of a group that are settings."""
     # only a connection's name is a setting
     state = STATE - {"name"} if rna.identifier == ARMATURE_DYNAMICS_PG_connection.__name__ else STATE
     return [prop for prop in rna.properties if prop.identifier not in state | {"rna_type"}]
@@ -81,29 +82,15 @@ def read(armature) -> dict:
 
 def write_file(armature, path: Path) -> None:
     """Writes the setup to a file, whole or not at all. Raises ConversionError where it cannot be written."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        part.write_text(json.dumps(read(armature), indent=1) + "\n", encoding="utf-8")
-        os.replace(part, path)
-    except OSError as error:
-        raise ConversionError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
-    finally:
-        part.unlink(missing_ok=True)
+    data_file.write(path, json.dumps(read(armature), indent=1) + "\n")
 
 
 def read_file(path: Path) -> dict:
     """The content of such a file. Raises ConversionError for what is none."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConversionError(f"{path}: cannot be read ({error.strerror}); choose another file") from error
-    except ValueError as error:
-        raise ConversionError(f"{path}: is no JSON file ({error}); export the setup again") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    content = data_file.load(path)
+    if content.get("format") != FORMAT:
         raise ConversionError(f"{path}: is no setup of Armature Dynamics; choose a file that Export Setup wrote")
-    version = content.get("version")
-    if not isinstance(version, int) or not 1 <= version <= VERSION:
-        raise ConversionError(f"{path}: has version {version!r}, and {VERSION} is known; update the extension")
+    data_file.check_version(path, content, VERSION)
     return content
 
 
@@ -120,24 +107,24 @@ def apply(armature, content: dict) -> list[str]:
     if not set(content["bones"]) & set(bones.keys()):
         raise ConversionError(f"armature {armature.name!r} has none of the setup's bones; select the right armature")
     missing: list[str] = []
-    whole = _checked_group(settings.bl_rna, content["armature"], "armature", missing)
+    whole = checked_group(settings.bl_rna, content["armature"], "armature", missing)
     each = {name: _checked_bone(bones[0], own, f"bone {name!r}", missing) for name, own in content["bones"].items()}
     joints = [
-        _checked_group(ARMATURE_DYNAMICS_PG_connection.bl_rna, own, f"connection {number}", missing)
+        checked_group(ARMATURE_DYNAMICS_PG_connection.bl_rna, own, f"connection {number}", missing)
         for number, own in enumerate(content["connections"], 1)
     ]
-    _give(settings, whole)
+    give(settings, whole)
     strangers = []
     for name, (own, directing) in each.items():
         if name in bones:
-            _give(bones[name].armature_dynamics, own)
-            _give(bones[name], directing)
+            give(bones[name].armature_dynamics, own)
+            give(bones[name], directing)
         else:
             strangers.append(name)
     settings.connections.clear()
     settings.connection_index = 0
     for joint in joints:
-        _give(settings.connections.add(), joint)
+        give(settings.connections.add(), joint)
     if strangers:
         missing.append(f"{len(strangers)} bones of the setup are not in the armature: {', '.join(strangers[:NAMED])}")
     return list(dict.fromkeys(missing))
@@ -146,14 +133,15 @@ def apply(armature, content: dict) -> list[str]:
 def give_bone(bone, own: dict) -> None:
     """Gives a pose bone the `bone_settings` of another one."""
     settings, directing = _checked_bone(bone, own, f"bone {bone.name!r}", [])
-    _give(bone.armature_dynamics, settings)
-    _give(bone, directing)
+    give(bone.armature_dynamics, settings)
+    give(bone, directing)
 
 
-def _give(group, values: dict) -> None:
+def give(group, values: dict) -> None:
+    """Gives a property group settings that were checked."""
     for name, value in values.items():
         if isinstance(value, dict):
-            _give(getattr(group, name), value)
+            give(getattr(group, name), value)
         else:
             setattr(group, name, value)
 
@@ -164,12 +152,12 @@ def _checked_bone(bone, own, where: str, missing: list[str]) -> tuple[dict, dict
         raise ConversionError(f"{where}: has no settings; export the setup again")
     rest = {name: value for name, value in own.items() if name != "directing"}
     directed = {name: bone.bl_rna.properties[name] for name in DIRECTED}
-    settings = _checked_group(bone.armature_dynamics.bl_rna, rest, where, missing)
+    settings = checked_group(bone.armature_dynamics.bl_rna, rest, where, missing)
     return settings, _checked_values(directed, own.get("directing"), where, missing)
 
 
-def _checked_group(rna, own, where: str, missing: list[str]) -> dict:
-    return _checked_values({prop.identifier: prop for prop in _own(rna)}, own, where, missing)
+def checked_group(rna, own, where: str, missing: list[str]) -> dict:
+    return _checked_values({prop.identifier: prop for prop in own_properties(rna)}, own, where, missing)
 
 
 def _checked_values(known: dict, own, where: str, missing: list[str]) -> dict:
@@ -194,7 +182,7 @@ def _checked(prop, value, where: str, missing: list[str]):
     if prop.type == "POINTER" and prop.fixed_type.identifier in NAMED_THINGS:
         return _found(prop, value, where, missing)
     if prop.type == "POINTER":
-        return _checked_group(prop.fixed_type, value, f"{where}, {prop.name}", missing)
+        return checked_group(prop.fixed_type, value, f"{where}, {prop.name}", missing)
     what, fits = KINDS[prop.type]
     many = getattr(prop, "is_array", False)
     values = value if many else [value]

@@ -5,7 +5,7 @@ from pathlib import Path
 import bpy
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from . import setup, twin
+from . import data_file, rig_menu, rig_preset, setup, twin
 from .operators import OnArmature
 from .panel import SidebarPart
 from .problem import ConversionError
@@ -35,7 +35,7 @@ class ARMATURE_DYNAMICS_OT_export_setup(OnArmature, ExportHelper, bpy.types.Oper
 
 
 class ARMATURE_DYNAMICS_OT_import_setup(OnArmature, ImportHelper, bpy.types.Operator):
-    """Take all settings of this armature from a file; bones are found by name"""
+    """Take all settings of this armature, or what a rig's bones are, from a file; bones are found by name"""
 
     bl_idname = "armature_dynamics.import_setup"
     bl_label = "Import Setup"
@@ -45,8 +45,11 @@ class ARMATURE_DYNAMICS_OT_import_setup(OnArmature, ImportHelper, bpy.types.Oper
     filter_glob: bpy.props.StringProperty(default="*.json", options={"HIDDEN"})
 
     def execute(self, context):
+        path = Path(self.filepath)
         try:
-            missing = setup.apply(context.object, setup.read_file(Path(self.filepath)))
+            if data_file.load(path).get("format") == rig_preset.FORMAT:
+                return rig_menu.give(self, context.object, path)
+            missing = setup.apply(context.object, setup.read_file(path))
         except ConversionError as error:
             self.report({"ERROR"}, said(str(error)))
             return {"CANCELLED"}

@@ -78,11 +78,15 @@ def _rotation_limits(bone) -> list:
 
 
 def _has_limits(bone) -> bool:
-    return bool(_rotation_limits(bone)) or any(getattr(bone, f"use_ik_limit_{axis}") for axis in "xyz")
+    own = bone.armature_dynamics.use_limits
+    return own or bool(_rotation_limits(bone)) or any(getattr(bone, f"use_ik_limit_{axis}") for axis in "xyz")
 
 
 def _mirror_limits(bone, other) -> None:
-    """Limits for inverse kinematics, and those of constraints in local space."""
+    """The bones' own limits, those for inverse kinematics, and those of constraints in local space."""
+    own, made = bone.armature_dynamics, other.armature_dynamics
+    for axis in map("xyz".index, TURNED):
+        made.limit_lower[axis], made.limit_upper[axis] = -own.limit_upper[axis], -own.limit_lower[axis]
     for axis in "xyz":
         for name in ("lock_ik_{}", "use_ik_limit_{}", "ik_stiffness_{}"):
             setattr(other, name.format(axis), getattr(bone, name.format(axis)))

@@ -24,7 +24,8 @@ BLENDER = ROOT.parent / "shared" / "tools" / "blender-window"
 
 STYLE = """body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 sans-serif; color: #222; }
 img { max-width: 100%; } table { border-collapse: collapse; } td, th { padding: 0.2rem 0.8rem 0.2rem 0;
-text-align: left; vertical-align: top; border-bottom: 1px solid #ccc; } nav { columns: 3; }"""
+text-align: left; vertical-align: top; border-bottom: 1px solid #ccc; } nav { columns: 3; }
+pre { padding: 0.5rem; overflow-x: auto; font-size: 0.85rem; background: #f3f3f3; }"""
 
 PHOTOGRAPHER = """for i in $(seq 600); do
   [ -e {0}/finished ] && break
@@ -75,7 +76,7 @@ def photograph(python: Path | str) -> None:
 
 
 def rendered(text: str) -> str:
-    """The page of a manual: headings, paragraphs, numbered lists, tables, pictures, and words that stand out."""
+    """The page of a manual: headings, paragraphs, numbered lists, tables, files, pictures, and words that stand out."""
     blocks = re.split(r"\n{2,}", text.strip())
     title = blocks[0].lstrip("# ")
     headings = [block[3:] for block in blocks if block.startswith("## ")]
@@ -95,6 +96,8 @@ def slug(heading: str) -> str:
 
 def _block(block: str) -> str:
     lines = block.splitlines()
+    if block.startswith("```"):
+        return "<pre>" + html.escape("\n".join(lines[1:-1]), quote=False) + "</pre>"
     if block.startswith("## "):
         return f'<h2 id="{slug(block[3:])}">{_inline(block[3:])}</h2>'
     if block.startswith("# "):
@@ -113,6 +116,7 @@ def _block(block: str) -> str:
 def _inline(text: str) -> str:
     text = html.escape(text, quote=False)
     text = re.sub(r"!\[(.*?)\]\(manual/(.*?)\)", r'<img src="\2" alt="\1">', text)
+    text = re.sub(r"`(.+?)`", r"<code>\1</code>", text)
     text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
     return re.sub(r"\*(.+?)\*", r"<i>\1</i>", text)
 

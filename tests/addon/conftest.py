@@ -138,6 +138,22 @@ def generated_rig(generated_file):
     return bpy.data.objects["rig"]
 
 
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
+    """A place for presets of the user's own."""
+    import bpy
+
+    def resource(kind, path="", create=False):
+        folder = tmp_path / path
+        folder.mkdir(parents=True, exist_ok=True)
+        return str(folder)
+
+    monkeypatch.setattr(bpy.utils, "user_resource", resource)
+    bpy.utils.register_preset_path(str(tmp_path))
+    yield tmp_path
+    bpy.utils.unregister_preset_path(str(tmp_path))
+
+
 @pytest.fixture(scope="session")
 def expected(registered) -> dict:
     """The keys of a take of the character in `recorded`, made without any detour."""

@@ -23,7 +23,7 @@ NEVER_DRAWN = setup.STATE - {"active_joints", "left_out", "connections"} | {"swi
 
 NO_WORDS = re.compile(
     r"\\|bpy\.context|_|^\{\}( (to|and|Dynamics|Settings|Source|times)( \{\})?|, \{\})?$"
-    r"|^Armature Dynamics setup$|^bone \{\}: $| and $"
+    r"|^Armature Dynamics (setup|rig)$|^bone \{\}: $| and $"
 )
 """Patterns, code, and names of data."""
 
@@ -137,7 +137,7 @@ def of_presets() -> list[str]:
             if isinstance(row, dict):
                 found += [row.get("title", key.title()), row.get("does", row.get("about"))]
     return found + [
-        path.stem.replace("_", " ") for path in sorted((ROOT / "presets" / "armature_dynamics").rglob("*.py"))
+        path.stem.replace("_", " ") for path in sorted((ROOT / "presets" / "armature_dynamics").glob("*/*.*"))
     ]
 
 

@@ -36,21 +36,6 @@ def armature():
     return armature
 
 
-@pytest.fixture
-def own_folder(tmp_path, monkeypatch):
-    """A place for presets of the user's own."""
-
-    def resource(kind, path="", create=False):
-        folder = tmp_path / path
-        folder.mkdir(parents=True, exist_ok=True)
-        return str(folder)
-
-    monkeypatch.setattr(bpy.utils, "user_resource", resource)
-    bpy.utils.register_preset_path(str(tmp_path))
-    yield tmp_path
-    bpy.utils.unregister_preset_path(str(tmp_path))
-
-
 def test_the_presets_that_come_along_are_found():
     """Those that the manual names."""
     assert MOTIONS == ["cloth-like", "drunk", "limp", "rigid", "tense"]

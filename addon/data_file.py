@@ -1,0 +1,39 @@
+"""Files of settings that people hand on: JSON, with a format and its version in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from .problem import ConversionError
+
+
+def load(path: Path) -> dict:
+    """The content of a file. Raises ConversionError where it is none of ours."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConversionError(f"{path}: cannot be read ({error.strerror}); choose another file") from error
+    except ValueError as error:
+        raise ConversionError(f"{path}: is no JSON file ({error}); mend that place or export it again") from error
+    return content if isinstance(content, dict) else {}
+
+
+def check_version(path: Path, content: dict, known: int) -> None:
+    """Raises ConversionError for a file that is newer than what is known."""
+    version = content.get("version")
+    if not isinstance(version, int) or not 1 <= version <= known:
+        raise ConversionError(f"{path}: has version {version!r}, and {known} is known; update the extension")
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a file, whole or not at all. Raises ConversionError where it cannot be written."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        raise ConversionError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
+    finally:
+        part.unlink(missing_ok=True)
