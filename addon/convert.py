@@ -12,7 +12,7 @@ from ..core.spatial import matrix_quaternion, pose, pose_inverse
 from .anatomy import Anatomy, recognise
 from .body import Body, combined, human_bodies, shared, solid_capsule, thickened
 from .collider import Manner, balls, capsule_around, capsule_of_bone, capsule_of_segment, shapes_of
-from .directing import followers
+from .directing import followers, unmoved
 from .joint_frame import JointFrame, joint_frames, segment_ends
 from .joint_range import hinge_angle, roomy, swing_twist, widened
 from .passive import add_passive, keep_axis
@@ -101,10 +101,11 @@ def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options
 
     followed = followers(armature, rig.names, roles, source.settings)
     poses = source.all_poses if followed else source.start_poses[None]
+    still = unmoved(armature, rig.names, roles, source.settings)
     linkage, links, rotations = Linkage(), {}, {}
     for bone in (bone for bone in range(len(rig.names)) if carrier[bone] == bone):
         above = int(carrier[rig.parents[bone]]) if rig.parents[bone] >= 0 else -1
-        keyed = roles[bone] == ANIMATED
+        keyed = roles[bone] == ANIMATED or (bone in still and (above < 0 or links[above].keyed))
         shown = poses if bone in followed else poses[:1]
         link = _placed(rig, bone, above, keyed, frames, shown, rotations, warnings)
         _give_body(link, bodies[bone], looks.shapes(armature, rig, bone, options), rotations[bone], rig.heads[bone])

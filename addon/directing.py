@@ -12,8 +12,9 @@ from .preset import preset
 from .role import SIMULATED
 from .switch import ON, Sampled, source_curves
 
-FOLLOW, RATIO, WORLD, HOLD, WEIGHT = SETTINGS = tuple(
-    f"armature_dynamics_{name}" for name in ("follow", "follow_ratio", "follow_world", "hold", "weight")
+FOLLOW, RATIO, WORLD, ADDITIVE, AMOUNT, HOLD, WEIGHT = SETTINGS = tuple(
+    f"armature_dynamics_{name}"
+    for name in ("follow", "follow_ratio", "follow_world", "additive", "amount", "hold", "weight")
 )
 """The settings of a pose bone."""
 
@@ -58,6 +59,19 @@ def _most(curve) -> float:
     return max((key.co[1] for key in curve.keyframe_points), default=0.0)
 
 
+def unmoved(armature, names: Sequence[str], roles: Sequence[str], settings: dict[str, Sampled]) -> set[int]:
+    """Numbers of the simulated bones to whose animation nothing is ever added, and which are never limp; `settings`
+    were sampled."""
+    curves, found = directed(armature) | settings, set()
+    for number, (name, role) in enumerate(zip(names, roles, strict=True)):
+        own = armature.pose.bones[name]
+        keyed = any(bone_setting(name, setting) in curves for setting in (FOLLOW, AMOUNT))
+        nothing = getattr(own, ADDITIVE) and getattr(own, AMOUNT) == 0.0 < getattr(own, FOLLOW)
+        if role == SIMULATED and nothing and not keyed:
+            found.add(number)
+    return found
+
+
 def directed(armature) -> dict:
     """The source action's curves of what is directed, by their paths."""
     return {
@@ -74,11 +88,12 @@ def sampled(curves: dict, armature, name: str, start: int, frames: int) -> dict[
             return np.full(frames, float(otherwise))
         return np.array([curves[path].evaluate(start + frame) for frame in range(frames)])
 
-    result = {setting: values(bone_setting(name, setting), getattr(own, setting)) for setting in (RATIO, WEIGHT)}
+    timed = (RATIO, AMOUNT, WEIGHT)
+    result = {setting: values(bone_setting(name, setting), getattr(own, setting)) for setting in timed}
     held = values(bone_setting(name, HOLD), getattr(own, HOLD)) >= ON
     result[FOLLOW] = np.where(held, EXACTLY, values(bone_setting(name, FOLLOW), getattr(own, FOLLOW)))
     # what holds its animation does not swing about it
-    result[RATIO] = np.where(held, 1.0, result[RATIO])
+    result[RATIO], result[AMOUNT] = np.where(held, 1.0, result[RATIO]), np.where(held, 0.0, result[AMOUNT])
     result[WEIGHT] = result[WEIGHT] * values(HEAVY, whole.weight)
     return result
 
@@ -98,6 +113,7 @@ def sway(armature, name: str, kind: str) -> None:
         beyond = max((len(tip.parent_recursive) for tip in bone.children_recursive), default=len(bone.parent_recursive))
         share = (len(bone.parent_recursive) - depth) / max(beyond - depth, 1)
         bone.armature_dynamics.role = SIMULATED
-        strengths = (first * (last / first) ** share, way["ratio"], False, False, way["weight"])
-        for setting, value in zip(SETTINGS, strengths, strict=True):
+        strength = first * (last / first) ** share
+        chosen = (strength, way["ratio"], False, way["additive"], 1.0, False, way["weight"])
+        for setting, value in zip(SETTINGS, chosen, strict=True):
             setattr(bone, setting, value)

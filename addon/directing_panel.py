@@ -93,6 +93,7 @@ class ARMATURE_DYNAMICS_OT_key_directing(_OnBones, bpy.types.Operator):
         description="What gets keys",
         items=(
             (directing.FOLLOW, "Follow", "How firmly they follow their animation"),
+            (directing.AMOUNT, "Amount", "How much secondary motion there is"),
             (directing.HOLD, "Animated", "Whether they move as animated"),
             (directing.WEIGHT, "Gravity", "The share of gravity that acts"),
         ),
@@ -158,14 +159,24 @@ class ARMATURE_DYNAMICS_PT_directing(SidebarPart, bpy.types.Panel):
         own = armature.pose.bones[name]
         column = layout.column()
         column.use_property_split = True
+        additive = getattr(own, directing.ADDITIVE)
+        idle = directing.WEIGHT if additive else directing.AMOUNT
         for setting in directing.SETTINGS:
-            column.prop(own, setting)
-        for text, operator in (("Copy to", "direct"), ("Key Follow", "key_directing")):
+            row = column.row()
+            row.active = setting != idle
+            row.prop(own, setting)
+        rows = [("Copy to", "direct", None), ("Key Follow", "key_directing", directing.FOLLOW)]
+        if additive:
+            rows.append(("Key Amount", "key_directing", directing.AMOUNT))
+        for text, operator, setting in rows:
             row = layout.row(align=True)
             row.label(text=text)
             for where, label, _ in WHERE:
                 if where != "SELECTED" or posing:
-                    row.operator(f"armature_dynamics.{operator}", text=label).where = where
+                    button = row.operator(f"armature_dynamics.{operator}", text=label)
+                    button.where = where
+                    if setting:
+                        button.setting = setting
         layout.menu("ARMATURE_DYNAMICS_MT_sway", icon="CURVE_PATH")
         layout.operator("armature_dynamics.pin", icon="PINNED")
 

@@ -28,6 +28,22 @@ DIRECTED = {
         default=False,
         options=set(),
     ),
+    "armature_dynamics_additive": BoolProperty(
+        name="Additive",
+        description="Secondary motion on top of the animation: gravity, and what else the animation takes, are "
+        "carried. The bone rests where it is animated, however softly it follows; when it is moved it lags, swings on "
+        "and answers what it meets",
+        default=False,
+        options=set(),
+    ),
+    "armature_dynamics_amount": FloatProperty(
+        name="Amount",
+        description="How much secondary motion there is where Additive is on: 0 none, 1 as much as the bone's mass "
+        "makes, 2 twice as much. Can be keyed [factor]",
+        default=1.0,
+        min=0.0,
+        soft_max=2.0,
+    ),
     "armature_dynamics_hold": BoolProperty(
         name="Animated",
         description="While this is on the bone moves as it is animated, against the bone above or, without one, in "

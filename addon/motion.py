@@ -10,14 +10,21 @@ from bl_operators.presets import AddPresetBase
 from bl_ui.utils import PresetPanel
 from bpy.props import BoolProperty, FloatProperty, PointerProperty
 
-from .directing import FOLLOW, RATIO, WEIGHT, WORLD
+from .directing import ADDITIVE, AMOUNT, FOLLOW, RATIO, WEIGHT, WORLD
 from .operators import OnArmature
 from .role import SIMULATED
 
 FOLDER = str(Path(__file__).resolve().parent.parent)
 """Where Blender finds `presets/armature_dynamics/`."""
 
-DIRECTED = {"follow": FOLLOW, "ratio": RATIO, "world": WORLD, "weight": WEIGHT}
+DIRECTED = {
+    "follow": FOLLOW,
+    "ratio": RATIO,
+    "world": WORLD,
+    "additive": ADDITIVE,
+    "amount": AMOUNT,
+    "weight": WEIGHT,
+}
 """The bones' settings that a motion has, by its own names."""
 
 
@@ -37,6 +44,12 @@ class ARMATURE_DYNAMICS_PG_motion(bpy.types.PropertyGroup):
         name="Damping Ratio", description="Whether bones swing about it: below 1 [damping ratio]", default=1.0, min=0.0
     )
     world: BoolProperty(name="In World Space", description="Whether bones keep their direction in the world")
+    additive: BoolProperty(
+        name="Additive", description="Whether it is secondary motion on top of the animation, which rests as animated"
+    )
+    amount: FloatProperty(
+        name="Amount", description="How much secondary motion there is [factor]", default=1.0, min=0.0
+    )
     weight: FloatProperty(name="Gravity", description="The share of gravity that acts on bones [factor]", default=1.0)
     damping: FloatProperty(
         name="Damping",
@@ -97,6 +110,12 @@ class ARMATURE_DYNAMICS_PT_motion_presets(PresetPanel, bpy.types.Panel):
     preset_subdir = "armature_dynamics/motion"
     preset_operator = "script.execute_preset"
     preset_add_operator = "armature_dynamics.motion_preset_add"
+
+    @classmethod
+    def reset_cb(cls, context):
+        # presets that people saved before do not know these
+        for name in ("additive", "amount"):
+            context.window_manager.armature_dynamics_motion.property_unset(name)
 
     @classmethod
     def post_cb(cls, context, filepath):

@@ -39,6 +39,7 @@ from .problem import ConversionError, Problem
 from .prop import sample_props
 from .report import Report, held, jams, measured
 from .rig import Rig, read_rig
+from .role import SIMULATED
 from .source import Source, action_range, sample
 from .surface import layer_bits, surface_values
 
@@ -274,7 +275,7 @@ def _cast(armature, members: list, start: int, end: int, *, beyond: bool):
         source = yield from _stage("sample", sample(member, read_rig(member), start, end, beyond), i, parts)
         actors.append(actor_of(member, source))
         yield "sample", (i + 1) / parts
-    if all(link.keyed for actor in actors for link in actor.character.links):
+    if not any(SIMULATED in actor.character.roles for actor in actors):
         raise ConversionError(
             f"armature {armature.name!r}: all its bones are ignored or animated; set the bones that physics should "
             "move to Simulated"

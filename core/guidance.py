@@ -12,19 +12,28 @@ therefore fed forward: on each link the force and torque along the world's axes 
 joints instead would turn with a link that has lost its way and drive it farther off. The share f⁴ / (f⁴ + (4 Hz)⁴) of
 it acts, so that soft drives still lag and sag, and no more on a link than on those above it: what hangs from something
 limp falls too.
+
+An additive link has its own forces carried instead: gravity, the joint's damper, and of the force that accelerates it
+as animated, wherever it is, the share 1 - amount. What is left of that is what a passenger feels, and drives a spring
+of just that frequency and damping: with e the way off the motion, e'' + 2ζω e' + ω² e = -amount · a for a bone about
+its joint and the motion's acceleration a. So e is in proportion to the amount, none at 0; what rests stays in place
+however soft it is; what stops swings on and decays; contacts, fields and other links act as ever. It takes one
+simulation and no blending: the difference of two would pass through what both have met.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .guide import Course, Guide, Samples
+from .guide import TIMED, Course, Guide, Samples
 from .joint import Coordinates
-from .kinematics import Kinematics
+from .kinematics import Kinematics, accelerations, motions
 from .model import SUBSPACE, Model
 from .motion import Follower
 from .spatial import (
     cross,
+    cross_force,
+    cross_motion,
     logarithm,
     matrix_quaternion,
     quaternion_conjugate,
@@ -49,7 +58,7 @@ class Guidance:
         frames = len(follower.poses)
         if len(guide.world) != model.n:
             raise ValueError(f"the guide has {len(guide.world)} links, the model {model.n}; make it for this model")
-        for rows in (guide.frequency, guide.ratio, guide.weight):
+        for rows in (getattr(guide, name) for name in TIMED):
             if len(rows) not in (1, frames):
                 raise ValueError(f"the guide has {len(rows)} frames, the motion {frames}; give as many, or one for all")
         self.poses, self.followed = follower.poses, (guide.frequency > 0.0).any(axis=1)
@@ -63,11 +72,16 @@ class Guidance:
         self.inertia = _about_freedoms(model, carried) + model.armature
         self.ratio = Samples(guide.ratio[:, link], time)
         self.rate = Samples(2.0 * np.pi * guide.frequency[:, link] * ~turned[link], time)
-        share = _share(model, guide.frequency)
-        self.feed = Samples(share[:, link] * _passive(model, self.course, follows), time)
+        carries, faithful = guide.carried, _faithful(model, guide)
+        self.follower, self.additive = follower, bool(carries.any())
+        self.carries = Samples(carries[:, link], time)
+        self.feed = Samples(_passive(model, self.course, carries[:, link], faithful[:, link], follows), time)
+        share = np.where(carries, 0.0, faithful)
         needed = share[:, :, None] * _needed(model, follower.poses, time, guide.weight, gravity)
-        needed[..., 3:] += ((guide.weight - 1.0) * model.mass)[:, :, None] * gravity
+        needed[..., 3:] += (np.where(carries, -1.0, guide.weight - 1.0) * model.mass)[:, :, None] * gravity
         self.wrenches = Samples(needed.reshape(len(needed), -1), time)
+        forward = np.where(carries, (1.0 - guide.amount) * faithful, 0.0)
+        self.forward, self.geared = Samples(forward, time), Samples(forward[:, link] * model.armature, time)
 
         self.turned = np.flatnonzero(turned)
         self.turned_slot = model.assembly.slot[self.turned]
@@ -80,6 +94,7 @@ class Guidance:
         self.turning = Course(self.balls, turns, time)
         self.turned_ratio = Samples(guide.ratio[:, self.turned], time)
         self.turned_rate = Samples(2.0 * np.pi * guide.frequency[:, self.turned], time)
+        self.turned_carries = Samples(carries[:, self.turned], time)
 
     def frames(self) -> np.ndarray:
         """The motion's frames (k, n, 4, 4) in which links follow it."""
@@ -105,6 +120,10 @@ class Guidance:
         c = self.model.coordinates
         strain = c.difference(target[0], q)
         force = self.feed.at(time) - c.spring_force(strain, stiffness * strain) - (damping + lead) * (v - target[1])
+        if self.additive:
+            # what resists is the change of what is off the motion, not the motion's own
+            resisting = (resistance - 0.5 * h * (damping + lead)) * self.carries.at(time)
+            force += (resisting + self.geared.at(time)) * target[2]
         return force, resistance
 
     def on_links(
@@ -116,10 +135,14 @@ class Guidance:
         arm = (kin.poses[a.slot, :3, :3] @ model.center[:, :, None])[:, :, 0] + kin.offset[a.slot]
         given = self.wrenches.at(time).reshape(-1, 6)
         wrenches[a.slot, :3], wrenches[a.slot, 3:] = given[:, :3] + cross(arm, given[:, 3:]), given[:, 3:]
+        forward = np.zeros(a.links)
+        forward[a.slot] = self.forward.at(time)
+        if np.count_nonzero(forward):
+            wrenches += forward[:, None] * self._moving(kin, expected, time, h)
         if len(self.turned):
             slot = self.turned_slot
             rotation = kin.poses[slot, :3, :3]
-            target, spin = self.turning.at(time)
+            target, spin, bend = self.turning.at(time)
             away = self.balls.difference(target, matrix_quaternion(rotation).reshape(-1)).reshape(-1, 3, 1)
             rate = self.turned_rate.at(time)
             stiffness, damping = rate * rate, 2.0 * self.turned_ratio.at(time) * rate
@@ -127,9 +150,43 @@ class Guidance:
             inertia = rotation @ self.carried @ rotation.swapaxes(-1, -2)
             late = start[slot, :3, None] - quaternion_matrix(target.reshape(-1, 4)) @ spin.reshape(-1, 3, 1)
             pull = stiffness[:, None, None] * (rotation @ away) + (damping + lead)[:, None, None] * late
+            if self.additive:
+                own = (resistance - 0.5 * h * (damping + lead)) * self.turned_carries.at(time)
+                pull -= own[:, None, None] * (quaternion_matrix(target.reshape(-1, 4)) @ bend.reshape(-1, 3, 1))
             wrenches[slot, :3] -= (inertia @ pull)[:, :, 0]
             added[slot, :3, :3] = resistance[:, None, None] * inertia
         return wrenches, added
+
+    def _moving(self, kin: Kinematics, twists: np.ndarray, time: float, h: float) -> np.ndarray:
+        """The wrenches (links, 6), about the clusters' origins, that make the links accelerate as animated where they
+        are, with `twists` (links + 1, 6): M(q) q̈ + C(q, v) q̇ of Paden and Panja 1988, q being the motion's. As C is
+        Christoffel's (Niemeyer and Slotine 1991), what is off the motion cannot gain energy from it."""
+        model, a, c = self.model, self.model.assembly, self.model.columns
+        keyed = change = None
+        if model.keyed.any():
+            _, (start, end) = self.follower.course(time, time + np.array([-0.5, 0.5]) * h)
+            keyed, change = 0.5 * (start + end), (end - start) / h
+        _, speed, rate = self.course.at(time)
+        aim = motions(model, kin, speed, keyed)
+        # columns turn with the links as they are: those fixed in a rest frame with the link above
+        twists, aimed, fixed = twists[:-1], aim.links[:-1], np.zeros((a.links, 6))
+        np.add.at(fixed, c.rest_link, aim.rates.take(c.rest, axis=0))
+        turning = cross_motion(twists, aimed - aim.above - fixed) + cross_motion(self._above(kin, twists), fixed)
+        if change is not None:
+            turning[a.slot] += (kin.transform[a.slot] @ change[:, :, None])[:, :, 0]
+        rates = accelerations(model, kin, rate, turning) - 0.5 * cross_motion(twists, aimed)
+        momenta, own = ((kin.inertia @ each[:, :, None])[:, :, 0] for each in (aimed, twists))
+        turned = cross_force(twists, momenta) + cross_force(aimed, own)
+        return (kin.inertia @ rates[:, :, None])[:, :, 0] + 0.5 * turned
+
+    def _above(self, kin: Kinematics, twists: np.ndarray) -> np.ndarray:
+        """The twists (links, 6) of the links above, about the links' clusters' origins."""
+        slot, hung = self.model.assembly.slot, self.model.parent >= 0
+        link, above = slot[hung], slot[self.model.parent[hung]]
+        result = np.zeros_like(twists)
+        result[link] = twists[above]
+        result[link, 3:] += cross(result[link, :3], kin.origins[link] - kin.origins[above])
+        return result
 
 
 def implicit(stiffness: np.ndarray, damping: np.ndarray, light: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
@@ -163,9 +220,9 @@ def _about_freedoms(model: Model, inertia: np.ndarray) -> np.ndarray:
     return result
 
 
-def _share(model: Model, frequency: np.ndarray) -> np.ndarray:
-    """How much (F, n) of what the motion needs is fed forward on each link."""
-    result = frequency**4 / (frequency**4 + FIRM**4)
+def _faithful(model: Model, guide: Guide) -> np.ndarray:
+    """How much (F, n) of its motion each link is taken to make, which is fed forward."""
+    result = np.where(guide.carried, 1.0, guide.frequency**4 / (guide.frequency**4 + FIRM**4))
     for i in range(model.n):
         if model.keyed[i]:
             result[:, i] = 1.0
@@ -174,14 +231,16 @@ def _share(model: Model, frequency: np.ndarray) -> np.ndarray:
     return result
 
 
-def _passive(model: Model, course: Course, follows: bool) -> np.ndarray:
-    """The joint forces (F, nv) of dampers, and of springs where they do not follow the motion themselves, in it."""
+def _passive(model: Model, course: Course, carries: np.ndarray, faithful: np.ndarray, follows: bool) -> np.ndarray:
+    """The joint forces (F, nv) that are fed of dampers, unless additive links have theirs carried, and of springs where
+    they do not follow the motion themselves, in it."""
     c, rate = model.coordinates, course.slope / course.frame_time
+    dampers = np.where(carries, 0.0, faithful) * model.damping * rate
     if follows or not model.stiffness.any():
-        return model.damping * rate
+        return dampers
     strains = [c.difference(c.zero(), q) for q in course.q]
     springs = np.array([c.spring_force(strain, model.stiffness * strain) for strain in strains])
-    return (model.damping + model.drive_damping) * rate + springs
+    return dampers + np.where(carries, 1.0, faithful) * (model.drive_damping * rate + springs)
 
 
 def _needed(model: Model, poses: np.ndarray, frame_time: float, weight: np.ndarray, gravity: np.ndarray) -> np.ndarray:

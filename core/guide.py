@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .joint import Coordinates
+
+TIMED = ("frequency", "ratio", "weight", "amount")
+"""What of a guide there is for each frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,16 +26,19 @@ class Guide:
     ratio: np.ndarray
     world: np.ndarray
     weight: np.ndarray
+    additive: np.ndarray
+    amount: np.ndarray
 
     @classmethod
-    def of(cls, links: int, frequency=0.0, ratio=1.0, world=False, weight=1.0) -> Guide:
+    def of(cls, links: int, frequency=0.0, ratio=1.0, world=False, weight=1.0, *, additive=False, amount=1.0) -> Guide:
         """The guide of so many links from numbers, or arrays (n,) or (F, n)."""
-        rows = [np.atleast_2d(np.asarray(value, dtype=float)) for value in (frequency, ratio, weight)]
-        frequency, ratio, weight = (np.broadcast_to(row, (len(row), links)) for row in rows)
-        return cls(frequency, ratio, np.broadcast_to(np.asarray(world, dtype=bool), links), weight)
+        rows = [np.atleast_2d(np.asarray(value, dtype=float)) for value in (frequency, ratio, weight, amount)]
+        frequency, ratio, weight, amount = (np.broadcast_to(row, (len(row), links)) for row in rows)
+        world, additive = (np.broadcast_to(np.asarray(value, dtype=bool), links) for value in (world, additive))
+        return cls(frequency, ratio, world, weight, additive, amount)
 
     def __post_init__(self) -> None:
-        for name in ("frequency", "ratio", "weight"):
+        for name in TIMED:
             values = np.asarray(getattr(self, name), dtype=float)
             if values.ndim != 2 or values.shape[1] != len(self.world):
                 raise ValueError(f"the guide's {name} has shape {values.shape}; give (frames, {len(self.world)})")
@@ -44,7 +50,12 @@ class Guide:
         """The same guide without a link, which is limp from now on."""
         frequency = self.frequency.copy()
         frequency[:, link] = 0.0
-        return Guide(frequency, self.ratio, self.world, self.weight)
+        return replace(self, frequency=frequency)
+
+    @property
+    def carried(self) -> np.ndarray:
+        """Which links' own forces (F, n) are carried: those of additive links that are not limp."""
+        return self.additive & (self.frequency > 0.0)
 
 
 class Samples:
@@ -81,14 +92,16 @@ class Course:
                 ends = 1.5 * ends[0] - 0.5 * self.way[1:2], 1.5 * ends[1] - 0.5 * self.way[-2:-1]
             self.slope = np.concatenate((ends[0], 0.5 * (self.way[:-1] + self.way[1:]), ends[1]))
 
-    def at(self, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates (nq,) and velocities (nv,) at a time [s]."""
-        last = len(self.q) - 1
-        place = time / self.frame_time
+    def at(self, time: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Coordinates (nq,), velocities and accelerations (nv,) at a time [s]."""
+        last, frame = len(self.q) - 1, self.frame_time
+        place = time / frame
         if last == 0 or not 0.0 <= place <= last:
-            return self.q[0 if place < 0.0 else last], np.zeros(self.coordinates.nv)
+            still = np.zeros(self.coordinates.nv)
+            return self.q[0 if place < 0.0 else last], still, still
         k = min(int(place), last - 1)
         s, way, m0, m1 = place - k, self.way[k], self.slope[k], self.slope[k + 1]
         moved = s * s * (3 - 2 * s) * way + s * (1 - s) ** 2 * m0 + s * s * (s - 1) * m1
         rate = 6 * s * (1 - s) * way + (1 - s) * (1 - 3 * s) * m0 + s * (3 * s - 2) * m1
-        return self.coordinates.integrate(self.q[k], moved, 1.0), rate / self.frame_time
+        bend = (6 - 12 * s) * way + (6 * s - 4) * m0 + (6 * s - 2) * m1
+        return self.coordinates.integrate(self.q[k], moved, 1.0), rate / frame, bend / frame**2

@@ -128,13 +128,24 @@ def motions(model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | No
 
     `keyed` (n, 6): twists of keyed links against their parents, in their own frames.
     """
-    a = model.assembly
-    rates = kin.columns * model.columns.slotted(v)[:, None]
-    links = np.zeros((a.links + 1, 6))
     given = None
     if keyed is not None:
-        given = np.zeros((a.links, 6))
-        given[a.slot] = (kin.transform[a.slot] @ keyed[:, :, None])[:, :, 0]
+        given = np.zeros((model.assembly.links, 6))
+        given[model.assembly.slot] = (kin.transform[model.assembly.slot] @ keyed[:, :, None])[:, :, 0]
+    return _summed(model, kin, kin.columns * model.columns.slotted(v)[:, None], given)
+
+
+def accelerations(model: Model, kin: Kinematics, rate: np.ndarray, turning: np.ndarray) -> np.ndarray:
+    """The links' accelerations (links, 6), about the clusters' origins, with joint accelerations `rate` (nv,) and
+    `turning` (links, 6), those against their parents that there are besides."""
+    return _summed(model, kin, kin.columns * model.columns.slotted(rate)[:, None], turning).links[:-1]
+
+
+def _summed(model: Model, kin: Kinematics, rates: np.ndarray, given: np.ndarray | None) -> Motions:
+    """What joints' `rates` (slots, 6), and what is `given` (links, 6) at joints besides, come to down the tree."""
+    a = model.assembly
+    links = np.zeros((a.links + 1, 6))
+    if given is not None:
         between = given[a.cluster_root[a.joint_cluster]]
         given[a.cluster_root[a.joint_cluster]] = 0.0
     for leaves in a.leaves:

@@ -309,9 +309,12 @@ class World:
     def drive(self, q: np.ndarray, v: np.ndarray, h: float, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Spring and damper forces (nv,) for the end of the coming half step, and how much they resist (nv,)."""
         model = self.model
-        damping = model.damping + model.drive_damping
+        additive = self.guidance is not None and self.guidance.additive
+        own = model.damping * (1.0 - self.guidance.carries.at(time)) if additive else model.damping
+        damping = own + model.drive_damping
         if np.count_nonzero(model.friction):
             damping += model.rubbing(v, max(HOLD * self.slow() / self.size, CRAWL))
+        if additive or np.count_nonzero(model.friction):
             lead, resistance = self._implicit(damping, h)
         else:
             if self._last[0] != h:

@@ -38,7 +38,7 @@ def armature():
 
 def test_the_presets_that_come_along_are_found():
     """Those that the manual names."""
-    assert MOTIONS == ["cloth-like", "drunk", "limp", "rigid", "tense"]
+    assert MOTIONS == ["cloth-like", "drunk", "limp", "rigid", "secondary", "tense"]
     assert QUALITIES == ["preview", "production", "production_with_few_keys"]
     for kind, names in (("motion", MOTIONS), ("quality", QUALITIES)):
         for name in names:

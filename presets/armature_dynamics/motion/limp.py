@@ -6,5 +6,7 @@ motion.root = 0.0
 motion.follow = 0.0
 motion.ratio = 1.0
 motion.world = False
+motion.additive = False
+motion.amount = 1.0
 motion.weight = 1.0
 motion.damping = 0.5

@@ -1,0 +1,12 @@
+import bpy
+
+motion = bpy.context.window_manager.armature_dynamics_motion
+
+motion.root = 6.0
+motion.follow = 3.0
+motion.ratio = 0.4
+motion.world = False
+motion.additive = True
+motion.amount = 1.0
+motion.weight = 1.0
+motion.damping = 0.5
