@@ -51,6 +51,10 @@ class Cycle:
         place, turn = self.seam(trajectory)
         return place <= MET[0] * height and turn <= MET[1]
 
+    def within(self, frame: int) -> int:
+        """Which of its frames a simulated one is."""
+        return frame % self.period if self.most > 1 else frame
+
     def is_end(self, frame: int) -> bool:
         return self.most > 1 and frame > 0 and frame % self.period == 0
 

@@ -2,7 +2,7 @@
 
 import bpy
 
-from . import adaptive_settings, control, intake, live, lock, preflight, probe, rival, stage, surface, take
+from . import adaptive_settings, control, intake, lock, preflight, probe, rival, stage, surface, take
 from .anatomy import recognise
 from .override import refusal
 from .problem import ConversionError, refused
@@ -163,8 +163,6 @@ class ARMATURE_DYNAMICS_OT_simulate(OnArmature, bpy.types.Operator):
             except ValueError as error:
                 self._leave(context)
                 return self._refuse(context, error)
-            if live.take_news():
-                _redraw(context)
             context.window_manager.progress_update(round(100 * progress))
             text = f"Armature Dynamics: {stage_name} {100 * progress:.0f} %   Esc: stop"
             context.workspace.status_text_set(said(text))
@@ -178,8 +176,6 @@ class ARMATURE_DYNAMICS_OT_simulate(OnArmature, bpy.types.Operator):
     def _leave(self, context):
         context.window_manager.event_timer_remove(self._timer)
         context.window_manager.progress_end()
-        live.take_news()
-        _redraw(context)
         context.workspace.status_text_set(None)
 
     def _refuse(self, context, error):
@@ -192,13 +188,6 @@ class ARMATURE_DYNAMICS_OT_simulate(OnArmature, bpy.types.Operator):
             self.report({"WARNING"}, "The simulation breaks a promise: see Warnings in the sidebar")
         self.report({"INFO"}, said("; ".join(report.lines())))
         return {"FINISHED"}
-
-
-def _redraw(context) -> None:
-    for window in context.window_manager.windows:
-        for area in window.screen.areas:
-            if area.type == "VIEW_3D":
-                area.tag_redraw()
 
 
 class _OnTake(OnArmature):

@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 
-from . import activity, balance, compat, ghost, live, memory, stage, standing, take, touches, wires
+from . import activity, balance, compat, ghost, memory, stage, standing, take, touches, wires
 from .convert import rest_shapes
 from .problem import ConversionError
 from .reach import Reach
@@ -36,9 +36,6 @@ FACE, EDGE = 0.12, 0.8
 MASS, TRACE, GHOST = (1.0, 0.35, 0.9, 1.0), (1.0, 0.35, 0.9, 0.5), (0.95, 0.95, 0.95, 0.65)
 """Colours of the center of mass, of its way, and of the source animation."""
 
-LIVE = (1.0, 0.75, 0.3, 0.6)
-"""Colour of a simulation that runs."""
-
 POINT_SIZE = 6.0
 """[pixels]"""
 
@@ -70,7 +67,7 @@ def _draw() -> None:
     gpu.state.depth_test_set("NONE")
     gpu.state.blend_set("ALPHA")
     gpu.state.point_size_set(POINT_SIZE)
-    drawn = [("TRIS", LIVE, live.faces())]
+    drawn = []
     for armature in shown:
         if armature and armature.type == "ARMATURE" and armature.armature_dynamics.enabled:
             drawn += figures(armature, context.scene.frame_current)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import bpy
 import numpy as np
 
 from ..core import SimulationError
@@ -17,10 +16,10 @@ from ..core.grip import Grip
 from ..core.hand import Springs
 from ..core.live import Live
 from ..core.mailbox import Mailboxes
-from . import adaptive_settings, keying, stage
+from . import adaptive_settings, keying
 from .cast import Actor
 from .cycle import Cycle
-from .puppet import Puppet
+from .puppet import Puppets
 from .take import Take, frame_time, frames, gravity
 
 HANDS = 8
@@ -80,12 +79,10 @@ class Performance:
         self.start, self.frame, self.news = frame, frame, []
         self.pace = 1.0
         """Of the simulation's time against the clock's."""
-        scene = bpy.context.scene
-        self._scene, self._came = scene, (scene.frame_current, scene.frame_subframe)
         self.take = Take(armature, frame, max(frame + 1, frames(armature)[1]))
         self._held: list[Hold | None] = [None] * HANDS
         self._boxes: Mailboxes | None = None
-        self._poses: list[tuple] = []
+        self._puppets: Puppets | None = None
         self._before, self._budget = None, MOST * frame_time()
 
     def __enter__(self) -> Performance:
@@ -95,8 +92,6 @@ class Performance:
     def __exit__(self, *error) -> None:
         self._leave()
         self.take.__exit__(*error)
-        if not self.take.is_written:
-            self._scene.frame_set(self._came[0], subframe=self._came[1])
 
     def prepare(self):
         """Makes the simulation, yielding (what is done, progress 0 … 1)."""
@@ -110,11 +105,8 @@ class Performance:
             DeviceLoop(mouse, self._boxes, hand, self.news.append) for hand, mouse in enumerate(self._mice)
         ]
         self._forces = self._boxes.reader("forces")
-        self._poses = [(member, stage.record(member)) for member in made.members]
-        for actor in made.cast.actors:
-            stage.mute_rivals(actor.armature, actor.character)
-        self._puppets = [Puppet(actor) for actor in made.cast.actors]
-        self._show()
+        self._puppets = Puppets(made.members, made.cast)
+        self._puppets.show(self.frame, made.simulation.poses)
 
     def advance(self, now: float | None = None) -> bool:
         """Simulates a frame and shows it; False where the motion could not be simulated, which ends the performance."""
@@ -138,7 +130,7 @@ class Performance:
             if grip is None:
                 self._held[hand] = None
         self.frame += 1
-        self._show()
+        self._puppets.show(self.frame, self.take.simulation.poses)
         return True
 
     def hold(self, actor: Actor, bone: str, place: Sequence[float]) -> int:
@@ -218,24 +210,14 @@ class Performance:
     def record(self):
         """Writes all frames as a take, yielding progress; returns the Report."""
         self._leave()
-        self._scene.frame_set(self.start)
         made, count = self.take, len(self.take.simulation.trajectory)
         made.keys = keying.shortened(made.keys, count)
-        report = yield from made.write(performed=True)
-        self._scene.frame_set(self.start)
-        return report
+        return (yield from made.write(performed=True))
 
     def _turn(self, now: float) -> None:
         # one to take the map, and one for each hand to learn of it
         for _ in range(HANDS + 2):
             self._coupling.turn(now)
-
-    def _show(self) -> None:
-        if self._scene.frame_current != self.frame:
-            self._scene.frame_set(self.frame)
-        poses = self.take.simulation.poses
-        for puppet in self._puppets:
-            puppet.show(self.frame, poses[puppet.actor.links])
 
     def _keep_pace(self, period: float) -> None:
         """Too slow for the clock, fewer joints move; only then does time go more slowly."""
@@ -253,5 +235,5 @@ class Performance:
         if self._boxes is not None:
             self._boxes.close()
             self._boxes = None
-        while self._poses:
-            stage.restore(*self._poses.pop())
+        if self._puppets is not None:
+            self._puppets.__exit__(None, None, None)

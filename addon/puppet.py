@@ -1,24 +1,54 @@
-"""A character that is posed without keys, frame by frame, while it is simulated live."""
+"""Characters that are posed without keys, frame by frame, while they are simulated."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import bpy
 import numpy as np
 from mathutils import Matrix
 
-from . import rival
-from .cast import Actor
+from . import rival, stage
+from .cast import Actor, Cast
 from .chain import Chain, bone_poses, local_of, to_pose, unposed
 from .convert import Character
 from .role import ANIMATED
 
 
-class Puppet:
+class Puppets:
+    """The actors of a cast, shown where its simulation has them, and the scene's frame with it; a context that gives
+    everything back as it was."""
+
+    def __init__(self, members: list, cast: Cast) -> None:
+        self._scene = bpy.context.scene
+        self._came = self._scene.frame_current, self._scene.frame_subframe
+        self._before = [(member, stage.record(member)) for member in members]
+        for actor in cast.actors:
+            stage.mute_rivals(actor.armature, actor.character)
+        self._puppets = [_Puppet(actor) for actor in cast.actors]
+
+    def __enter__(self) -> Puppets:
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._before:
+            self._scene.frame_set(self._came[0], subframe=self._came[1])
+        while self._before:
+            stage.restore(*self._before.pop())
+
+    def show(self, frame: int, poses: np.ndarray) -> None:
+        """Shows all links at poses (n, 4, 4) at the scene's `frame`."""
+        if self._scene.frame_current != frame:
+            self._scene.frame_set(frame)
+        for puppet in self._puppets:
+            puppet.show(frame, poses[puppet.actor.links])
+
+
+class _Puppet:
     """An actor whose bones' own channels are set after each frame's animation, which says where the others are.
 
     Where controls carry the deform bones, these stand still and the deform bones are posed, with their constraints
-    turned off: who made the puppet records the armature before and restores it after.
+    turned off.
     """
 
     def __init__(self, actor: Actor) -> None:

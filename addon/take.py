@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +19,6 @@ from . import (
     connection,
     guiding,
     keying,
-    live,
     nla,
     objection,
     readings,
@@ -37,6 +37,7 @@ from .effector import read_fields
 from .fidelity import measure
 from .problem import ConversionError, Problem
 from .prop import sample_props
+from .puppet import Puppets
 from .report import Report, held, jams, measured
 from .rig import Rig, read_rig
 from .role import SIMULATED
@@ -222,29 +223,28 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
         made.keys.check(made.start, made.end)
         cycle = Cycle(made.end - made.start + 1, settings.loop_most)
         yield from made.prepare(partial(adaptive_settings.chosen, final=final), cycle)
-        simulation, shown = made.simulation, live.Live(made.cast, settings.live_every)
+        simulation, every = made.simulation, settings.live_every
         height = max(actor.character.height for actor in made.cast.actors)
-        try:
-            for frame in simulation.run(cycle.total):
-                shown.show(frame, simulation.poses)
-                yield "simulate", (frame + 1) / cycle.total
-                if cycle.is_end(frame) and cycle.meets(simulation.trajectory, height):
-                    break
-        except SimulationError as error:
-            made.warnings.append(Problem("not_finite", (), str(error)))
-        finally:
-            shown.hide()
+        with Puppets(made.members, made.cast) if every else nullcontext() as puppets:
+            try:
+                for frame in simulation.run(cycle.total):
+                    if every and frame % every == 0:
+                        puppets.show(made.start + cycle.within(frame), simulation.poses)
+                    yield "simulate", (frame + 1) / cycle.total
+                    if cycle.is_end(frame) and cycle.meets(simulation.trajectory, height):
+                        break
+            except SimulationError as error:
+                made.warnings.append(Problem("not_finite", (), str(error)))
         loop = cycle.told(simulation.trajectory) if cycle.most > 1 else None
         return (yield from made.write(cycle.skipped(simulation.trajectory), cycle.frames, loop=loop))
 
 
 def advance(steps: Iterator[tuple[str, float]], seconds: float) -> tuple[str, float]:
-    """Runs a take for about so long, or until there is something new to draw; returns the last progress. StopIteration
-    carries the report."""
+    """Runs a take for about so long; returns the last progress. StopIteration carries the report."""
     end = time.perf_counter() + seconds
     while True:
         progress = next(steps)
-        if time.perf_counter() > end or live.has_news():
+        if time.perf_counter() > end:
             return progress
 
 

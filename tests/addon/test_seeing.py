@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import balance, compat, ghost, live, operators, overlay, reach, readings, standing, take
+from armature_dynamics.addon import balance, compat, ghost, operators, overlay, reach, readings, standing, take
 from rigs import chain, curves, key, make_rig, simulate, values, world_heads
 
 
@@ -310,33 +310,43 @@ def test_the_report_names_what_was_left_unsolved():
         assert part in text
 
 
-def test_a_running_simulation_is_drawn_and_nothing_else_changes():
-    """Every n-th frame there is something new to draw, where the simulation is then; the rig stays as it was, and after
-    Esc nothing is left to be seen."""
+@pytest.mark.parametrize("frame", [1, 40])
+def test_a_running_simulation_is_seen_on_the_character_itself(frame):
+    """Every n-th frame the rig, and so its skin, is where the simulation is then; after Esc, and wherever the playhead
+    stood, all is as before."""
     armature = chain(3, height=2.0)
+    key(armature, "bone0", "location", {30: (0, 0, 0), 40: (0, 0.5, 0)})
     operators.make_dynamic(armature)
     own = armature.armature_dynamics
-    own.frame_end, own.live_every, own.use_ground = 25, 5, False
-    before, steps, heights = world_heads(armature), take.take(armature), []
-    for _, _ in steps:
-        if live.take_news():
-            heights.append(live.faces()[:, 2].mean() if len(live.faces()) else None)
-            assert all(np.array_equal(before[name], place) for name, place in world_heads(armature).items())
+    own.frame_start, own.frame_end, own.live_every, own.use_ground = 1, 25, 5, False
+    bpy.context.scene.frame_set(frame)
+    before, heights = world_heads(armature), []
+    steps = take.take(armature)
+    for name, _ in steps:
+        if name == "simulate" and bpy.context.scene.frame_current == 1 + 5 * len(heights):
+            heights.append(np.mean([place[2] for place in world_heads(armature).values()]))
         if len(heights) == 3:
             break
     fallen = 0.5 * 9.81 * (np.array([0, 5, 10]) / 24) ** 2
     assert np.allclose(heights[0] - np.array(heights), fallen, atol=1e-3)
     assert heights[0] == pytest.approx(2.0, abs=1e-4)
     steps.close()
-    assert live.take_news() and not live.take_news() and not len(live.faces())
-    assert own.state == "SOURCE" and armature.animation_data is None and not bpy.data.actions
-    own.live_every = 0
-    assert sum(live.take_news() for _ in take.take(armature)) == 0
+    assert all(np.array_equal(before[name], place) for name, place in world_heads(armature).items())
+    assert bpy.context.scene.frame_current == frame
+    assert (
+        own.state == "SOURCE" and armature.animation_data.action.name in bpy.data.actions and len(bpy.data.actions) == 1
+    )
 
 
-def test_drawing_stops_when_the_simulation_ends():
-    """What is drawn while it runs gives way to the result, also where the result breaks down."""
-    armature = chain(2)
-    simulate(armature, end=9, live_every=2)
-    assert not len(live.faces())
-    live.take_news()
+def test_what_is_seen_while_it_runs_changes_nothing():
+    """The same keys with and without, and the playhead is back."""
+    taken = []
+    for every in (0, 2):
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+        armature = chain(3)
+        bpy.context.scene.frame_set(7)
+        simulate(armature, end=9, live_every=every)
+        assert bpy.context.scene.frame_current == 7
+        taken.append({curve.data_path + str(curve.array_index): [tuple(k.co) for k in curve.keyframe_points]
+                      for curve in curves(armature.animation_data.action)})  # fmt: skip
+    assert taken[0] == taken[1]

@@ -104,9 +104,9 @@ def test_long_work_lets_blender_draw_and_esc_leaves_nothing(blender, man, tmp_pa
     )  # fmt: skip
     shutil.copy(found, kept)
     outcome = json.loads(found.read_text())
-    assert outcome["seen"] > 0, "it is drawn while it runs"
+    assert outcome["seen"] > 0, "the character moves while it runs"
     assert outcome["stopped"] == outcome["before"]
-    assert outcome["finished"]["state"] == "SIMULATED" and outcome["finished"]["live"] == 0
+    assert outcome["finished"]["state"] == "SIMULATED"
     assert len(outcome["finished"]["actions"]) == len(outcome["before"]["actions"]) + 1
     assert outcome["redraws"] > 100 / 4
     assert outcome["busy"] < 0.3, "seconds of the processor's time"
