@@ -159,7 +159,8 @@ def end(process: subprocess.Popen) -> None:
 
 
 def read(report: Path, code: int | None) -> Outcome:
-    """Counts from pytest's report. A process that hung, or crashed after its tests, is one failure more."""
+    """Counts from pytest's report, which is written last. A process that hung, ended before it, or ended in another way
+    than its tests did is one failure more."""
     passed = failed = skipped = 0
     if report.exists():
         for suite in xml.etree.ElementTree.parse(report).iter("testsuite"):
@@ -168,11 +169,16 @@ def read(report: Path, code: int | None) -> Outcome:
             skipped += counts["skipped"]
             passed += counts["tests"] - counts["failures"] - counts["errors"] - counts["skipped"]
     if code is None:
-        return Outcome(passed, failed + 1, skipped, f"did not end within {MINUTES} minutes")
-    if code and not failed:
-        trouble = "no test was run" if code == 5 else f"exit code {code}"
-        return Outcome(passed, 1, skipped, trouble)
-    return Outcome(passed, failed, skipped)
+        trouble = f"did not end within {MINUTES} minutes"
+    elif not report.exists():
+        trouble = f"ended before its report, exit code {code}"
+    elif code == 5:
+        trouble = "no test was run"
+    elif code != int(failed > 0):
+        trouble = f"exit code {code}"
+    else:
+        return Outcome(passed, failed, skipped)
+    return Outcome(passed, failed + 1, skipped, trouble)
 
 
 def stop(*_) -> None:

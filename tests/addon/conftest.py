@@ -25,6 +25,8 @@ def load_extension():
 
 
 if importlib.util.find_spec("bpy") is not None:
+    from leaving import pytest_sessionfinish  # noqa: F401
+
     extension = load_extension()
 
 
