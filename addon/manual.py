@@ -18,7 +18,7 @@ ARMATURE, BONE, POSE = (
 
 PARTS = {
     "pre-flight": ("check", "fix", "select_problem"),
-    "body": ("set_role", "set_surface", "copy_collision"),
+    "body": ("set_role", "select_carried", "set_surface", "copy_collision"),
     "directing": ("follow", "direct", "key_directing", "sway", "motion_*"),
     "connections": ("pin", "connection_*"),
     "quality": ("quality_*",),

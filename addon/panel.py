@@ -222,6 +222,7 @@ class ARMATURE_DYNAMICS_PT_warnings(SidebarPart, bpy.types.Panel):
 
     def draw(self, context):
         write(self.layout, context, context.object.armature_dynamics.warnings)
+        self.layout.operator("armature_dynamics.select_carried", icon="RESTRICT_SELECT_OFF")
 
 
 class ARMATURE_DYNAMICS_PT_bone(bpy.types.Panel):

@@ -7,6 +7,7 @@ from .operators import OnArmature
 from .panel import SidebarPart, write
 from .problem import ERROR, ConversionError
 from .remedy import FIXES
+from .role import IGNORED
 from .words import said
 
 
@@ -68,14 +69,31 @@ class ARMATURE_DYNAMICS_OT_select_problem(_OnProblem, bpy.types.Operator):
     def execute(self, context):
         armature, problem = context.object, self.problem(context)
         names = [name for name in (problem.bones.splitlines() if problem else ()) if name in armature.pose.bones]
-        if not names:
-            return {"CANCELLED"}
-        if armature.mode != "POSE":
-            bpy.ops.object.mode_set(mode="POSE")
-        for bone in armature.pose.bones:
-            compat.select_bone(bone, bone.name in names)
-        armature.data.bones.active = armature.data.bones[names[0]]
-        return {"FINISHED"}
+        return _select(armature, names)
+
+
+class ARMATURE_DYNAMICS_OT_select_carried(OnArmature, bpy.types.Operator):
+    """Select the bones that are ignored: physics does not move them by themselves, others carry them along"""
+
+    bl_idname = "armature_dynamics.select_carried"
+    bl_label = "Select Carried Bones"
+
+    def execute(self, context):
+        armature = context.object
+        return _select(armature, [bone.name for bone in armature.pose.bones if bone.armature_dynamics.role == IGNORED])
+
+
+def _select(armature, names: list[str]) -> set[str]:
+    """Selects these bones and no others, in Pose Mode; returns what an operator does."""
+    if not names:
+        return {"CANCELLED"}
+    if armature.mode != "POSE":
+        bpy.ops.object.mode_set(mode="POSE")
+    meant = set(names)
+    for bone in armature.pose.bones:
+        compat.select_bone(bone, bone.name in meant)
+    armature.data.bones.active = armature.data.bones[names[0]]
+    return {"FINISHED"}
 
 
 class ARMATURE_DYNAMICS_PT_preflight(SidebarPart, bpy.types.Panel):
@@ -108,5 +126,6 @@ CLASSES = (
     ARMATURE_DYNAMICS_OT_check,
     ARMATURE_DYNAMICS_OT_fix,
     ARMATURE_DYNAMICS_OT_select_problem,
+    ARMATURE_DYNAMICS_OT_select_carried,
     ARMATURE_DYNAMICS_PT_preflight,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 ERROR, WARNING, NOTE = "ERROR", "WARNING", "NOTE"
@@ -11,7 +11,7 @@ ERROR, WARNING, NOTE = "ERROR", "WARNING", "NOTE"
 SEVERITIES = (ERROR, WARNING, NOTE)
 
 NAMED = 6
-"""Bones that are named of a group."""
+"""Bones, or other things, that are named of a group. Reports in JSON and Select buttons have all of them."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,12 @@ class ConversionError(ValueError):
         super().__init__(named + self.problem.message)
 
 
+def listed(names: Sequence[str]) -> str:
+    """Names as a message has them: those of a long list are cut short."""
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
 def refused(reason: str | ValueError) -> Problem:
     """The problem that an error is about, which keeps a character from being simulated."""
     return reason.problem if isinstance(reason, ConversionError) else Problem("refused", (), str(reason), "", ERROR)
@@ -75,8 +81,7 @@ def gathered(problems: Iterable[Problem], *, notes: bool = False) -> list[tuple[
     found = []
     for own in sorted(groups.values(), key=lambda own: SEVERITIES.index(own[0].severity)):
         first, others = own[0], list(dict.fromkeys(_who(each) for each in own if each.bones != own[0].bones))
-        named = ", ".join(others[:NAMED]) + (f" and {len(others) - NAMED} more" if len(others) > NAMED else "")
-        line = first.line + (f". Also {named}" if others else "")
+        line = first.line + (f". Also {listed(others)}" if others else "")
         found.append((replace(first, bones=tuple(dict.fromkeys(bone for each in own for bone in each.bones))), line))
     return found
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..core import Simulation, Trajectory
 from .conduct import NEAR
 from .connection import Grip
-from .problem import NAMED, Problem, gathered
+from .problem import Problem, gathered, listed
 
 SEPARATION = 1e-6
 GAP = 1e-5
@@ -139,12 +139,8 @@ class Report:
         if taken or ignored:
             lines.append(f"{taken} objects as scenery" + (f", {ignored} ignored" if ignored else ""))
         if self.passing:
-            named = ", ".join(f"{one} and {other}" for one, other in self.passing[:NAMED])
-            more = len(self.passing) - NAMED
-            lines.append(
-                f"Overlap at the start, or where followed, and pass: {named}"
-                + (f", {more} pairs more" if more > 0 else "")
-            )
+            pairs = listed([f"{one} and {other}" for one, other in self.passing])
+            lines.append(f"Overlap at the start, or where followed, and pass: {pairs}")
         return lines
 
     def gap_m(self) -> float:
@@ -162,7 +158,7 @@ class Report:
     def news(self) -> list[str]:
         """The warnings as lines; bones that have the same share one."""
         carried = [warning.bone for warning in self.warnings if warning.code.startswith("welded_")]
-        lines = [f"{len(carried)} bones are carried along: {', '.join(carried)}"] if carried else []
+        lines = [f"{len(carried)} bones are carried along: {listed(carried)}"] if carried else []
         others = (warning for warning in self.warnings if not warning.code.startswith("welded_"))
         return [line for _, line in gathered(others, notes=True)] + lines
 

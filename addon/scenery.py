@@ -11,7 +11,7 @@ import numpy as np
 from ..core import Mesh, Plane
 from ..core.shape import Scenery
 from .obstacle import body_above, manner, obstacle, read_geometry
-from .problem import Problem
+from .problem import Problem, listed
 from .prop import placed
 
 EVERY_LAYER = (1 << 20) - 1
@@ -41,7 +41,7 @@ class Surroundings:
         if things:
             names = sorted(thing.name for thing in things)
             self.ignored += names
-            text = ", ".join(map(repr, names))
+            text = listed([repr(name) for name in names])
             self.warnings.append(
                 Problem("scenery_ignored", (), f"scenery ignored, {why}: {text}", things=tuple(names), fix=fix)
             )

@@ -11,7 +11,7 @@ import bpy
 from . import data_file
 from .connection_settings import ARMATURE_DYNAMICS_PG_connection
 from .directing_settings import DIRECTED
-from .problem import NAMED, ConversionError
+from .problem import ConversionError, listed
 
 VERSION = 1
 """Of the files: a newer one may mean what this program does not know."""
@@ -126,7 +126,7 @@ def apply(armature, content: dict) -> list[str]:
     for joint in joints:
         give(settings.connections.add(), joint)
     if strangers:
-        missing.append(f"{len(strangers)} bones of the setup are not in the armature: {', '.join(strangers[:NAMED])}")
+        missing.append(f"{len(strangers)} bones of the setup are not in the armature: {listed(strangers)}")
     return list(dict.fromkeys(missing))
 
 
