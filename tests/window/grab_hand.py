@@ -49,8 +49,19 @@ def grabbing() -> bool:
     return any(own.bl_idname == "ARMATURE_DYNAMICS_OT_grab" for own in window.modal_operators)
 
 
+def height() -> float:
+    """Of the bone that is held [m]."""
+    return heads()[list(armature().pose.bones.keys()).index(BONE)][2]
+
+
+def frames(count: int):
+    """Waits for so many frames."""
+    end = bpy.context.scene.frame_current + count
+    yield from until(lambda: bpy.context.scene.frame_current > end)
+
+
 def drag(picture: str = ""):
-    """Presses the left button over the hand, moves the mouse up in steps, and lets go of it."""
+    """Presses the left button over the hand, moves the mouse up in steps, pins it there, and releases it."""
     _, area, regions = view()
     region, bone = regions["WINDOW"], armature().pose.bones[BONE]
     place = armature().matrix_world @ ((bone.head + bone.tail) / 2)
@@ -64,12 +75,19 @@ def drag(picture: str = ""):
     drawn.clear()
     for i in range(DRAGS):
         yield from point(region, x + 3 * i, region.height - y - LIFT * (i + 1) / DRAGS)
-    end = bpy.context.scene.frame_current + HOLD
-    yield from until(lambda: bpy.context.scene.frame_current > end)
+    yield from frames(HOLD)
     if picture:
         yield from ask("exec", "import", "-window", "root", FOLDER / picture)
-    bpy.types.SpaceView3D.draw_handler_remove(handle, "WINDOW")
+    lifted = [height()]
+    yield from press("p")
     yield from ask("mouseup", 1)
+    yield from frames(HOLD)
+    lifted.append(height())
+    yield from press("r")
+    yield from frames(HOLD)
+    lifted.append(height())
+    bpy.types.SpaceView3D.draw_handler_remove(handle, "WINDOW")
+    return lifted
 
 
 def play():
@@ -97,21 +115,21 @@ def day():
         bpy.ops.view3d.view_all()
         bpy.ops.wm.tool_set_by_id(name="armature_dynamics.grab_objects")
     yield 2.0
-    before, number = state(), list(armature().pose.bones.keys()).index(BONE)
-    start, below = bpy.context.scene.frame_current, heads()[number]
-    yield from drag()
-    found["lifted_m"] = shown[max(shown)][number][2] - below[2]
+    bpy.ops.ed.undo_push(message="before")
+    before, start, below = state(), bpy.context.scene.frame_current, height()
+    lifted = yield from drag()
+    found["lifted_m"] = lifted[0] - below
     yield from press("Escape")
     yield from until(lambda: not grabbing())
     yield 0.5
     found["esc_leaves_nothing"] = state() == before
-    yield from drag("grab.png")
+    lifted = yield from drag("grab.png")
     found["seconds"], found["drawings"] = drawn[-1] - drawn[0], len(drawn)
     found["redraws_per_s"] = (len(drawn) - 1) / (drawn[-1] - drawn[0])
     yield from press("Return")
     yield from until(lambda: not grabbing())
     yield from until(lambda: armature().armature_dynamics.state == "SIMULATED")
-    found["lifted_again_m"] = shown[max(shown)][number][2] - below[2]
+    found["lifted_again_m"], found["pinned_m"], found["released_m"] = (each - below for each in lifted)
     found["frame_after"] = bpy.context.scene.frame_current - start
     apart = 0.0
     for frame, seen in sorted(shown.items()):
@@ -121,7 +139,9 @@ def day():
     found["frames"], found["apart_m"] = len(shown), apart
     yield from play()
     found["summary"] = armature().armature_dynamics.summary
-    found["warnings"] = armature().armature_dynamics.warnings
+    yield from press("ctrl+z")
+    yield from until(lambda: armature().armature_dynamics.state == "SOURCE")
+    found["undone"] = state()[:2] == before[:2]
 
 
 run(day())
