@@ -6,7 +6,7 @@ import bpy
 import numpy as np
 from bpy_extras import view3d_utils
 
-from . import override, preflight, take
+from . import casting, override, preflight
 from .operators import SLICE
 from .performance import Performance, clock
 from .pick import pick
@@ -147,7 +147,7 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
         now = clock()
         if now < self._due:
             return {"RUNNING_MODAL"}
-        self._due = max(self._due + take.frame_time(), now)
+        self._due = max(self._due + casting.frame_time(), now)
         self._lead()
         if not self._performance.advance(now):
             self._wants_end = True

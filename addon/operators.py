@@ -2,7 +2,7 @@
 
 import bpy
 
-from . import adaptive_settings, control, intake, lock, preflight, probe, rival, stage, surface, take
+from . import adaptive_settings, casting, control, intake, lock, preflight, probe, rival, stage, surface, take
 from .anatomy import recognise
 from .override import refusal
 from .problem import ConversionError, refused
@@ -33,7 +33,7 @@ def make_dynamic(armature) -> tuple[str, int, int]:
     settings = armature.armature_dynamics
     settings.enabled = True
     settings.life_scale = intake.life_scale(armature, human=anatomy is not None)
-    settings.frame_start, settings.frame_end = take.default_range(armature)
+    settings.frame_start, settings.frame_end = casting.default_range(armature)
     simulated = {name for name, role in zip(rig.names, roles, strict=True) if role == SIMULATED}
     if anatomy and rig.controls is None and rival.solvers(armature, simulated):
         settings.mute_constraints = True

@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 
-from . import activity, balance, compat, ghost, memory, stage, standing, take, touches, wires
+from . import activity, balance, casting, compat, ghost, memory, stage, standing, touches, wires
 from .convert import rest_shapes
 from .problem import ConversionError
 from .reach import Reach
@@ -178,7 +178,7 @@ def _looks(armature, world: np.ndarray) -> tuple:
 def _prepared(armature, looks: tuple) -> wires.Wires:
     try:
         rig = read_rig(armature)
-        shapes = rest_shapes(armature, rig, take.roles(armature, rig), take.options(armature))
+        shapes = rest_shapes(armature, rig, casting.roles(armature, rig), casting.options(armature))
     except ConversionError:  # said when it is simulated
         return wires.remember(armature, looks, {}, {})
     return wires.remember(armature, looks, shapes, {name: rig.rest[rig.index[name]] for name in shapes})

@@ -18,9 +18,10 @@ from ..core.live import Live
 from ..core.mailbox import Mailboxes
 from . import adaptive_settings, keying
 from .cast import Actor
+from .casting import frame_time, frames, gravity
 from .cycle import Cycle
 from .puppet import Puppets
-from .take import Take, frame_time, frames, gravity
+from .take import Take
 
 HANDS = 8
 """One that the mouse leads, and those that stay where they were pinned."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import Motion, Simulation, compile_model
-from . import connection, nla, objection, scenery, stage, take
+from . import casting, connection, nla, objection, scenery, stage, take
 from .cast import Actor, assemble
 from .problem import ConversionError, Problem, gathered, refused
 from .rig import read_rig
@@ -47,17 +47,17 @@ def _look(armature) -> list[Problem]:
 
 def start(armature) -> Actor:
     """An armature as its simulation would start. Raises ConversionError where it cannot be simulated."""
-    return take.actor_of(armature, still(armature, read_rig(armature), take.frames(armature)[0]))
+    return casting.actor_of(armature, still(armature, read_rig(armature), casting.frames(armature)[0]))
 
 
 def _around(armature, actor: Actor) -> list[Problem]:
     """What is wrong with what there is to land on."""
     settings = armature.armature_dynamics
     surface = surface_values(settings.scenery_surface)
-    surroundings = take.finished(scenery.survey(settings.scenery, [armature], *take.frames(armature), surface))
+    surroundings = take.finished(scenery.survey(settings.scenery, [armature], *casting.frames(armature), surface))
     news = scenery.ground(settings.ground_height, actor.character.lowest, surface)[1] if settings.use_ground else []
     obstacles = settings.use_ground or bool(surroundings.shapes)
-    return surroundings.warnings + news + objection.falls_forever(take.gravity(armature), [actor], obstacles)
+    return surroundings.warnings + news + objection.falls_forever(casting.gravity(armature), [actor], obstacles)
 
 
 def _at_rest(actor: Actor) -> Actor:
@@ -65,14 +65,14 @@ def _at_rest(actor: Actor) -> Actor:
     bones = actor.armature.data.bones
     rest = np.array([bones[name].matrix_local for name in actor.character.rig.names], dtype=float)
     frame = actor.source.start
-    return take.actor_of(actor.armature, Source(frame, frame, rest[None], actor.source.worlds[-1:], frame))
+    return casting.actor_of(actor.armature, Source(frame, frame, rest[None], actor.source.worlds[-1:], frame))
 
 
 def _passing(actor: Actor) -> tuple[tuple[str, str], ...]:
     """The pairs of bones that pass through each other from the start."""
     cast = assemble([actor], [], set())
-    motion = Motion(cast.poses, take.frame_time())
-    return Simulation(compile_model(cast.linkage), motion=motion, frame_time=take.frame_time()).passing
+    motion = Motion(cast.poses, casting.frame_time())
+    return Simulation(compile_model(cast.linkage), motion=motion, frame_time=casting.frame_time()).passing
 
 
 def check(armature) -> int:

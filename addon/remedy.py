@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from . import connection_list, lock, nla, objection, operators, preflight, scale, symmetry, take
+from . import casting, connection_list, lock, nla, objection, operators, preflight, scale, symmetry
 from .bake import bone_path
 from .collider import AUTO
 from .problem import ConversionError
@@ -63,7 +63,7 @@ def _connect(armature, bones, things) -> None:
 
 def _set_range(armature, bones, things) -> None:
     settings = armature.armature_dynamics
-    settings.frame_start, settings.frame_end = take.default_range(armature)
+    settings.frame_start, settings.frame_end = casting.default_range(armature)
 
 
 def _set_ground(armature, bones, things) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import physique, take
+from . import casting, physique
 from .convert import convert
 from .physique import Physique
 from .rig import read_rig
@@ -26,6 +26,6 @@ def _at_rest(armature):
         rig = read_rig(armature)
         poses = np.array([armature.data.bones[name].matrix_local for name in rig.names], dtype=float)
         source = Source(0, 0, poses[None], rig.world[None], 0)
-        return convert(armature, rig, source, take.roles(armature, rig), take.options(armature))
+        return convert(armature, rig, source, casting.roles(armature, rig), casting.options(armature))
     except ValueError:  # said when it is simulated
         return None

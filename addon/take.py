@@ -5,66 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 
 import bpy
 import numpy as np
 
-from ..core import Adaptive, Model, Motion, Simulation, SimulationError, compile_model
-from . import (
-    activity,
-    adaptive_settings,
-    compat,
-    connection,
-    guiding,
-    keying,
-    nla,
-    objection,
-    readings,
-    scenery,
-    seen,
-    stage,
-    touches,
-)
+from ..core import Adaptive, Model, Simulation, SimulationError, compile_model
+from . import activity, adaptive_settings, compat, connection, keying, nla, objection, readings, seen, stage, touches
 from .bake import Baked, bake, playing
-from .cast import Actor, Cast, assemble
+from .cast import Cast
+from .casting import cast_of, frame_time, gravity, is_driven, objections, simulation_of
 from .conduct import conduct
-from .connection import Grip
-from .convert import Options, convert
 from .cycle import Cycle
 from .effector import read_fields
 from .fidelity import measure
-from .problem import ConversionError, Problem
-from .prop import sample_props
+from .problem import Problem
+from .progress import named
 from .puppet import Puppets
 from .report import Report, held, jams, measured
-from .rig import Rig, read_rig
-from .role import SIMULATED
-from .source import Source, action_range, sample
-from .surface import layer_bits, surface_values
-
-DEFAULT_RANGE = (1, 120)
-
-
-def default_range(armature) -> tuple[int, int]:
-    """The frames to simulate when nobody says: those of the armature's action."""
-    first, last = action_range(armature) or DEFAULT_RANGE
-    return (first, last) if last > first else DEFAULT_RANGE
-
-
-def frames(armature) -> tuple[int, int]:
-    """The first and last frame that a take has: the settings', or the default where they are no range."""
-    settings = armature.armature_dynamics
-    if settings.enabled and settings.frame_start < settings.frame_end:
-        return settings.frame_start, settings.frame_end
-    return default_range(armature)
-
-
-def frame_time() -> float:
-    """[s]"""
-    render = bpy.context.scene.render
-    return render.fps_base / render.fps
+from .rig import read_rig
 
 
 class Take:
@@ -107,17 +66,17 @@ class Take:
         for member in members:
             stage.play_source(member)
         self._sources = [(playing(member), compat.slot_identifier(member)) for member in members]
-        casting = _cast(armature, members, start, end, beyond=self.keys.blend_out > 0)
+        casting = cast_of(armature, members, start, end, beyond=self.keys.blend_out > 0)
         self.cast, self._surroundings = yield from casting
-        fields, news = yield from _stage("sample", read_fields(start, end, members))
+        fields, news = yield from named("sample", read_fields(start, end, members))
         self._grips, found = connection.connect(self.cast, start, end, frame_time())
         for actor in self.cast.actors:
-            warnings += _warnings(self.cast, actor)
+            warnings += objections(self.cast, actor)
         warnings += found + self._surroundings.warnings + news + objection.whirls(self.cast, start)
         model = compile_model(self.cast.linkage)
         self._adaptive = choose(model, armature.armature_dynamics.substeps, warnings)
-        self.simulation = _simulation(armature, self.cast, cycle, model, fields, self._adaptive, warnings)
-        self._driven = bool(fields) or _is_driven(self.cast, self._grips, self.simulation.world.guidance is not None)
+        self.simulation = simulation_of(armature, self.cast, start, cycle, model, fields, self._adaptive, warnings)
+        self._driven = bool(fields) or is_driven(self.cast, self._grips, self.simulation.world.guidance is not None)
         self._clock.append(time.perf_counter())
 
     def write(self, skipped: int = 0, most: int | None = None, *, loop: dict | None = None, performed: bool = False):
@@ -139,7 +98,7 @@ class Take:
             stage.mute_rivals(actor.armature, actor.character)
             bake_actor = conduct if actor.character.rig.controls else bake
             baking = bake_actor(actor.armature, actor.character, actor.source, poses[:, actor.links], self.keys)
-            bakes.append((yield from _stage("bake", baking, i, len(self.members))))
+            bakes.append((yield from named("bake", baking, i, len(self.members))))
         self._clock.append(time.perf_counter())
         loops = [list(trajectory.loop_names).index(grip.name) for grip in self._grips]
         rows = slice(skipped, skipped + len(poses))
@@ -154,7 +113,7 @@ class Take:
             nla.push(actor.armature, *source, self.keys.frames(actor.source)) if settings.result == nla.STRIP else []
             for actor, source in zip(cast.actors, self._sources)
         ]
-        fidelity = yield from _stage("measure", measure(cast, self._grips, poses, closed, bakes))
+        fidelity = yield from named("measure", measure(cast, self._grips, poses, closed, bakes))
         columns = readings.of(trajectory, rows, fidelity.separations_m) if settings.use_curves else ()
         for actor, baked, slot in zip(cast.actors, bakes, slots):
             readings.replace(actor.armature, baked.action, slot, "Simulation", readings.NAMES, columns, start)
@@ -255,116 +214,3 @@ def finished(steps: Iterator):
             next(steps)
         except StopIteration as stop:
             return stop.value
-
-
-def _stage(name: str, steps: Iterator[float], part: int = 0, parts: int = 1):
-    """Runs a generator of progress under a name, as one of equal parts of it; returns what it returns."""
-    while True:
-        try:
-            progress = next(steps)
-        except StopIteration as stop:
-            return stop.value
-        yield name, (part + progress) / parts
-
-
-def _cast(armature, members: list, start: int, end: int, *, beyond: bool):
-    """Samples the source animations, builds the characters and reads what they may land on, yielding progress; returns
-    the Cast and the Surroundings."""
-    actors, parts = [], len(members) + 2
-    for i, member in enumerate(members):
-        source = yield from _stage("sample", sample(member, read_rig(member), start, end, beyond), i, parts)
-        actors.append(actor_of(member, source))
-        yield "sample", (i + 1) / parts
-    if not any(SIMULATED in actor.character.roles for actor in actors):
-        raise ConversionError(
-            f"armature {armature.name!r}: all its bones are ignored or animated; set the bones that physics should "
-            "move to Simulated"
-        )
-    settings = armature.armature_dynamics
-    survey = scenery.survey(settings.scenery, members, start, end, surface_values(settings.scenery_surface))
-    surroundings = yield from _stage("sample", survey, parts - 2, parts)
-    sampling = sample_props(connection.props_of(members), surroundings.shapes, start, end)
-    props = yield from _stage("sample", sampling, parts - 1, parts)
-    surroundings.warnings += [scenery.deforms(prop.thing.name) for prop in props if prop.shape and not prop.rigid]
-    return assemble(actors, props, connection.needed_links(actors, start, end)), surroundings
-
-
-def actor_of(armature, source: Source) -> Actor:
-    """An armature with the character it becomes in the pose in which the source starts."""
-    rig = read_rig(armature, source.at(source.start)[1])
-    return Actor(armature, source, convert(armature, rig, source, roles(armature, rig), options(armature)))
-
-
-def gravity(armature) -> np.ndarray:
-    """The scene's [m/s²], as much stronger as the character is larger than in life: so that it falls as quickly."""
-    scene, scale = bpy.context.scene, armature.armature_dynamics.life_scale
-    return np.array(scene.gravity, dtype=float) / scale if scene.use_gravity else np.zeros(3)
-
-
-def options(armature) -> Options:
-    settings = armature.armature_dynamics
-    return Options(
-        mass=settings.mass,
-        damping=settings.damping,
-        tone=settings.tone,
-        **surface_values(settings),
-        layers=layer_bits(settings.layers),
-        family="" if settings.self_collision else armature.name_full,
-        gravity=float(np.linalg.norm(gravity(armature))),
-        rig_limits=settings.use_rig_limits,
-    )
-
-
-def roles(armature, rig: Rig) -> list[str] | None:
-    """The roles that the animator chose for the rig's bones, or None for an armature that was not made dynamic."""
-    if not armature.armature_dynamics.enabled:
-        return None
-    return [armature.pose.bones[name].armature_dynamics.role for name in rig.names]
-
-
-def _warnings(cast: Cast, actor: Actor) -> list[Problem]:
-    """What there is to object to, with the bones' names as the cast has them."""
-    return [
-        replace(problem, bones=tuple(cast.label(actor.armature, bone) for bone in problem.bones))
-        for problem in objection.of_actor(actor)
-    ]
-
-
-def _simulation(
-    armature, cast: Cast, cycle: Cycle, model: Model, fields: tuple, adaptive: Adaptive | None, warnings: list[Problem]
-) -> Simulation:
-    """The cast in the scene as the armature's settings have it; adds to `warnings`."""
-    settings = armature.armature_dynamics
-    landing = list(cast.scenery)
-    if settings.use_ground:
-        lowest = min(actor.character.lowest for actor in cast.actors)
-        plane, news = scenery.ground(settings.ground_height, lowest, surface_values(settings.scenery_surface))
-        landing.append(plane)
-        warnings += news
-    warnings += objection.falls_forever(
-        gravity(armature), cast.actors, bool(landing) or any(prop.shape for prop in cast.props)
-    )
-    guide = guiding.guide(cast, settings.frame_start)
-    if adaptive and guide:
-        objection.refuse_directed(armature)
-    return Simulation(
-        model,
-        scenery=landing,
-        motion=Motion(cycle.repeated(cast.poses), frame_time(), guide),
-        frame_time=frame_time(),
-        substeps=settings.substeps or None,
-        gravity=gravity(armature),
-        follow=_follows(cast),
-        fields=fields,
-        adaptive=adaptive,
-    )
-
-
-def _follows(cast: Cast) -> bool:
-    """Whether muscles draw anybody toward the source animation."""
-    return any(actor.armature.armature_dynamics.tone > 0 for actor in cast.actors)
-
-
-def _is_driven(cast: Cast, grips: list[Grip], guided: bool) -> bool:
-    """Whether energy may come in from outside or out of springs."""
-    return guided or _follows(cast) or any(link.keyed for link in cast.links) or any(grip.springy for grip in grips)

@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import operators, overlay, surface, touches, wires
+from armature_dynamics.addon import casting, operators, overlay, surface, touches, wires
 from armature_dynamics.core import Box, Capsule, Hull, Sphere, TaperedCapsule
 from rigs import chain, character, make_rig
 
@@ -110,16 +110,15 @@ def test_bones_have_their_armatures_surface_or_their_own():
 
 def test_without_self_collision_a_character_is_one_family():
     """Members of a family do not meet; two characters are two families."""
-    from armature_dynamics.addon import take
 
     left, right = chain(2, "Left"), chain(2, "Right")
     for armature in (left, right):
         operators.make_dynamic(armature)
-        assert take.options(armature).family == ""
+        assert casting.options(armature).family == ""
         armature.armature_dynamics.self_collision = False
-    assert take.options(left).family != take.options(right).family
+    assert casting.options(left).family != casting.options(right).family
     left.armature_dynamics.layers = [True, False, True] + 17 * [False]
-    assert take.options(left).layers == 0b101
+    assert casting.options(left).layers == 0b101
 
 
 def test_collision_settings_are_copied_to_selected_bones():

@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import nla, preflight, stage, take
+from armature_dynamics.addon import casting, nla, preflight, stage, take
 from armature_dynamics.addon.problem import ConversionError
 from connecting import connect, key_enabled
 from evaluated import differences, evaluated
@@ -213,7 +213,7 @@ def test_switches_that_are_keyed_above_the_strip_count():
 def test_strips_are_a_source_like_actions():
     """A shifted strip at another speed is what Blender plays; so it is what physics begins with."""
     armature = pushed_down(waving(), start=3.0, scale=0.5)
-    assert take.default_range(armature) == (3, 13)
+    assert casting.default_range(armature) == (3, 13)
     before = evaluated(armature, range(-3, 6))
     report = simulate(armature, start=5, end=13)
     assert exact(report) and report.ok

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import take
+from armature_dynamics.addon import casting, take
 from armature_dynamics.addon.cast import Cast
 from armature_dynamics.addon.grab import armature_of
 from armature_dynamics.addon.operators import make_dynamic
@@ -45,7 +45,7 @@ def pixel(view, place) -> tuple[float, float]:
 def made(armature) -> Cast:
     """The armature's cast."""
     make_dynamic(armature)
-    cast, _ = take.finished(take._cast(armature, [armature], 1, 2, beyond=False))
+    cast, _ = take.finished(casting.cast_of(armature, [armature], 1, 2, beyond=False))
     return cast
 
 

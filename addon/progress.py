@@ -1,0 +1,15 @@
+"""Work that is done in pieces, so that a window can be drawn in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+def named(name: str, steps: Iterator[float], part: int = 0, parts: int = 1):
+    """Runs a generator of progress under a name, as one of equal parts of it; returns what it returns."""
+    while True:
+        try:
+            progress = next(steps)
+        except StopIteration as stop:
+            return stop.value
+        yield name, (part + progress) / parts
