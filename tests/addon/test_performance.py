@@ -207,6 +207,26 @@ def test_other_bones_keep_their_animation():
     assert len(curves(action)) > 3
 
 
+def test_what_is_keyed_of_directing_counts_from_where_it_begins():
+    """Played from frame 50 on, the character follows as is keyed there, not as at the settings' first frame."""
+    armature = chain(count=3, height=2.0)
+    make_dynamic(armature)
+    armature.armature_dynamics.frame_start, armature.armature_dynamics.frame_end = 1, 60
+    for bone in armature.pose.bones:
+        bone.armature_dynamics_follow_world = True
+        for frame, frequency in ((1, 8.0), (49, 8.0), (50, 0.0)):
+            bone.armature_dynamics_follow = frequency
+            bone.keyframe_insert("armature_dynamics_follow", frame=frame)
+    fallen = []
+    for start in (1, 50):
+        performance = playing(armature, start=start)
+        for i in range(12):
+            performance.advance(i * FRAME)
+        fallen.append(2.0 - bones(armature)[:, 2, 3].mean())
+        performance.__exit__(None, None, None)
+    assert fallen[0] < 0.05 and fallen[1] > 0.5
+
+
 def test_there_are_so_many_hands_and_no_more():
     """One line says so."""
     armature = chain(count=4)
