@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -55,37 +55,38 @@ class Chain:
     def posed(self, own: np.ndarray, targets: np.ndarray | None) -> tuple[dict[int, Matrix], dict[int, Matrix]]:
         """The bones' own transforms and their poses in the armature's space, where the source has them at `own` (n, 4,
         4) and physics at `targets` (n, 4, 4), or they are the source's alone."""
-        locals_: dict[int, Matrix] = {}
-        posed: dict[int, Matrix] = {}
-        for bone in self.order:
-            if not self._carried[bone]:
-                posed[bone] = Matrix(own[bone])
-                continue
-            track, parent = self.tracks.get(bone), self._parents[bone]
+
+        def local(bone: int, posed: dict[int, Matrix]) -> Matrix:
+            track = self.tracks.get(bone)
             if track is None or targets is None:
-                local = self._local(own, bone)
-            else:
-                local = self._starts[bone]
-                if not track.held:
-                    aim = unposed(self.bones, bone, parent, posed, Matrix(targets[bone]))
-                    local = aimed(local, aim, track.roams)
-            locals_[bone], posed[bone] = local, to_pose(self.bones, bone, parent, posed, local)
-        return locals_, posed
+                return self._local(own, bone)
+            if track.held:
+                return self._starts[bone]
+            aim = unposed(self.bones, bone, self._parents[bone], posed, Matrix(targets[bone]))
+            return aimed(self._starts[bone], aim, track.roams)
+
+        return self._walked(own, local)
 
     def blended(
         self, own: np.ndarray, simulated: dict[int, Matrix], weight: float
     ) -> tuple[dict[int, Matrix], dict[int, Matrix]]:
         """As `posed`, on the way from the source's to `simulated` transforms."""
+
+        def local(bone: int, _) -> Matrix:
+            track = self.tracks.get(bone)
+            return simulated[bone] if track is None else track.between(self._local(own, bone), simulated[bone], weight)
+
+        return self._walked(own, local)
+
+    def _walked(self, own: np.ndarray, local: Callable[[int, dict[int, Matrix]], Matrix]):
         locals_: dict[int, Matrix] = {}
         posed: dict[int, Matrix] = {}
         for bone in self.order:
-            if not self._carried[bone]:
+            if self._carried[bone]:
+                locals_[bone] = local(bone, posed)
+                posed[bone] = to_pose(self.bones, bone, self._parents[bone], posed, locals_[bone])
+            else:
                 posed[bone] = Matrix(own[bone])
-                continue
-            track, local = self.tracks.get(bone), simulated[bone]
-            if track is not None:
-                local = track.between(self._local(own, bone), local, weight)
-            locals_[bone], posed[bone] = local, to_pose(self.bones, bone, self._parents[bone], posed, local)
         return locals_, posed
 
     def _local(self, poses: np.ndarray, bone: int) -> Matrix:
