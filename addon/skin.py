@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bpy
 import numpy as np
+from mathutils import Matrix
 
 from .rig import Rig
 
@@ -30,7 +31,7 @@ def read_skin(armature, rig: Rig) -> dict[int, np.ndarray]:
         positions = np.empty(3 * len(mesh.data.vertices), dtype=np.float32)
         mesh.data.vertices.foreach_get("co", positions)
         # wherever the armature is now, the skin belongs where the rig stands
-        world = rig.world @ np.array(armature.matrix_world.inverted() @ mesh.matrix_world, dtype=float)
+        world = rig.world @ np.array(_at_rest(armature, mesh), dtype=float)
         positions = positions.reshape(-1, 3).astype(float)
         owned, positions = _with_mirror_images(mesh, rig, owned, positions)
         positions = positions @ world[:3, :3].T + world[:3, 3]
@@ -38,6 +39,14 @@ def read_skin(armature, rig: Rig) -> dict[int, np.ndarray]:
             if bone >= 0:
                 points.setdefault(bone, []).append(positions[vertices])
     return {bone: _thinned(np.concatenate(parts)) for bone, parts in points.items()}
+
+
+def _at_rest(armature, mesh) -> Matrix:
+    """Where a mesh is in the armature at rest: one that hangs from a bone has moved with it."""
+    place = armature.matrix_world.inverted() @ mesh.matrix_world
+    hangs = mesh.parent == armature and mesh.parent_type == "BONE"
+    bone = armature.pose.bones.get(mesh.parent_bone) if hangs else None
+    return bone.bone.matrix_local @ bone.matrix.inverted() @ place if bone else place
 
 
 def _is_bound(mesh, armature) -> bool:

@@ -4,8 +4,11 @@ import bpy
 import numpy as np
 import pytest
 from armature_dynamics.addon import casting, operators, overlay, surface, touches, wires
+from armature_dynamics.addon.rig import read_rig
+from armature_dynamics.addon.skin import read_skin
 from armature_dynamics.core import Box, Capsule, Hull, Sphere, TaperedCapsule
 from rigs import chain, character, make_rig
+from staging import cube
 
 SHAPES = {
     "AUTO": Capsule, "CAPSULE": Capsule, "TAPERED": TaperedCapsule, "SPHERE": Sphere, "BOX": Box, "HULL": Hull,
@@ -35,6 +38,22 @@ def shape_of(armature, bone="bone", **options):
     person, _ = character(armature, **options)
     (shape,) = person.linkage[bone].shapes
     return shape
+
+
+def test_what_hangs_from_a_bone_is_where_it_is_at_rest():
+    """A mannequin of loose parts, each parented to a bone: a pose must not move its flesh away from its bones."""
+    armature = make_rig([("upper", (0, 0, 1), (1, 0, 1), None, False), ("lower", (1, 0, 1), (2, 0, 1), "upper", True)])
+    mug = cube(size=0.4)
+    mug.parent, mug.parent_type, mug.parent_bone = armature, "BONE", "lower"
+    bpy.context.view_layer.update()
+    at_rest = read_skin(armature, read_rig(armature))[1]
+    assert np.allclose(np.ptp(at_rest, axis=0), 0.4, atol=1e-6)
+    armature.location, armature.rotation_euler = (3, 1, 0.5), (0, 0, 1)
+    for bone in armature.pose.bones:
+        bone.rotation_mode, bone.rotation_euler = "XYZ", (0.3, 0.2, 1.2)
+    bpy.context.view_layer.update()
+    posed, place = read_skin(armature, read_rig(armature))[1], np.array(armature.matrix_world)
+    assert np.allclose(posed, at_rest @ place[:3, :3].T + place[:3, 3], atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", SHAPES)
