@@ -122,7 +122,7 @@ def simulation_of(
     warnings += objection.falls_forever(
         gravity(armature), cast.actors, bool(landing) or any(prop.shape for prop in cast.props)
     )
-    guide = guiding.guide(cast, start)
+    guide = guiding.guide(cast, start, cycle)
     if adaptive and guide:
         objection.refuse_directed(armature)
     return Simulation(

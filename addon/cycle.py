@@ -28,11 +28,11 @@ class Cycle:
         """Frames that are simulated at most."""
         return self.most * self.period + 1
 
-    def repeated(self, poses: np.ndarray) -> np.ndarray:
-        """The motion (F, n, 4, 4) of all times; one frame stands for all."""
-        if self.most == 1 or len(poses) == 1:
-            return poses
-        return np.concatenate([*[poses[: self.period]] * self.most, poses[self.period :][:1]])
+    def repeated(self, rows: np.ndarray) -> np.ndarray:
+        """What there is for each frame (F, ...), of all times; one frame stands for all."""
+        if self.most == 1 or len(rows) == 1:
+            return rows
+        return np.concatenate([*[rows[: self.period]] * self.most, rows[self.period :][:1]])
 
     def skipped(self, trajectory: Trajectory) -> int:
         """The frames before the last time that was simulated to its end."""
@@ -62,3 +62,7 @@ class Cycle:
         """As reports have it."""
         place, turn = self.seam(trajectory)
         return {"cycles": (len(trajectory) - 1) // self.period, "gap_m": place, "gap_deg": turn}
+
+
+ONCE = Cycle(frames=1)
+"""What is no loop."""

@@ -6,11 +6,13 @@ import numpy as np
 
 from ..core.guide import Guide
 from .cast import Cast
+from .cycle import ONCE, Cycle
 from .directing import ADDITIVE, AMOUNT, FOLLOW, RATIO, WEIGHT, WORLD, directed, sampled
 
 
-def guide(cast: Cast, start: int) -> Guide | None:
-    """How the cast follows its source motion from frame `start` on; None where nothing is directed."""
+def guide(cast: Cast, start: int, cycle: Cycle = ONCE) -> Guide | None:
+    """How the cast follows its source motion from frame `start` on, as often as that is repeated; None where nothing
+    is directed."""
     frames, links = len(cast.poses), len(cast.links)
     frequency, (ratio, weight, amount) = np.zeros((frames, links)), np.ones((3, frames, links))
     world, additive = np.zeros((2, links), dtype=bool)
@@ -28,4 +30,5 @@ def guide(cast: Cast, start: int) -> Guide | None:
     if not frequency.any() and (weight == 1.0).all():
         return None
     frequency, ratio, amount = (np.maximum(table, 0.0) for table in (frequency, ratio, amount))
+    frequency, ratio, weight, amount = map(cycle.repeated, (frequency, ratio, weight, amount))
     return Guide(frequency, ratio, world, weight, additive, amount)

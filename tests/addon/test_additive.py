@@ -127,6 +127,20 @@ def test_a_preset_of_before_is_not_additive(tmp_path):
     assert not armature.pose.bones["bone1"].armature_dynamics_additive
 
 
+def test_a_cycle_with_secondary_motion_is_a_loop():
+    """A walk's tail swings in when it was simulated a few times over, and then its ends meet."""
+    armature = chain(3)
+    armature.pose.bones["bone0"].rotation_mode = "XYZ"
+    turns = {1: 0.0, 7: 0.4, 13: 0.0, 19: -0.4, 25: 0.0}
+    key(armature, "bone0", "rotation_euler", {frame: (0, 0, turn) for frame, turn in turns.items()})
+    operators.make_dynamic(armature)
+    armature.pose.bones["bone0"].armature_dynamics.role = "ANIMATED"
+    add(armature, 2.0)
+    report = simulate(armature, end=25, use_ground=False, loop_most=12)
+    assert report.ok and 1 < report.loop["cycles"] < 12
+    assert report.loop["gap_deg"] < 0.5
+
+
 def test_settings_travel(tmp_path):
     """JSON, copying and keys know them."""
     armature = swung(4)
