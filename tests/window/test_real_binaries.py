@@ -80,6 +80,14 @@ def test_command_line_bakes(blender, man, tmp_path):
     assert baked.stat().st_size > 0
 
 
+def test_a_hand_couples_in_a_process_of_blenders_own_python(blender, tmp_path):
+    """Who has no Python of their own has Blender's: the coupling's loop runs in it, feels, and ends."""
+    out = tmp_path / "found.json"
+    blender.run("-b", "--python-exit-code", 1, "--python", HERE / "couple.py", "--", out)
+    found = json.loads(out.read_text())
+    assert found["felt"] > 0.1 and found["ended"] and found["rate_hz"] > 0, found
+
+
 def test_panel_is_drawn_in_a_window(blender, man, tmp_path):
     """Panels and overlays that fail to draw show only in a window; the picture is kept in out/ to be looked at."""
     picture = tmp_path / "panel.png"
