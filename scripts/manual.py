@@ -53,7 +53,21 @@ def main() -> int:
 
 
 def photograph(python: Path | str) -> None:
-    """Installs the extension in a Blender with a fresh home, and lets it take pictures of itself."""
+    """Lets the extension take pictures of itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        clicks = Path(folder) / "clicks"
+        clicks.write_text(PHOTOGRAPHER.format(shlex.quote(str(PAGE.parent))), encoding="utf-8")
+        window = ["-o", f"{folder}/last.png", "-w", "5", "-s", "1600x1300", "-x", str(clicks)]
+        try:
+            in_window(python, window, ROOT / "scripts" / "manual_scene.py", PAGE.parent)
+        finally:
+            for name in ("ready", "finished", "screen.png"):
+                (PAGE.parent / name).unlink(missing_ok=True)
+
+
+def in_window(python: Path | str, window: list[str], scene: Path, *arguments) -> None:
+    """Runs a script in a real Blender's window, with a fresh home that the extension is installed in. `window` is what
+    the window tool is told."""
     with tempfile.TemporaryDirectory() as folder:
         build = "import bpy; print(bpy.utils.system_resource('SCRIPTS'))"
         printed = subprocess.run([python, "-c", build], check=True, capture_output=True, text=True, timeout=60).stdout
@@ -64,15 +78,8 @@ def photograph(python: Path | str) -> None:
         run = {"cwd": ROOT, "env": {**os.environ, "BLENDER_WINDOW_HOME": folder}, "timeout": 900, "check": True}
         install = ["--command", "extension", "install-file", "-r", "user_default", "-e", archive]
         subprocess.run([str(BLENDER), "-b", "5.2", "-n", "--", *map(str, install)], **run)
-        clicks = Path(folder) / "clicks"
-        clicks.write_text(PHOTOGRAPHER.format(shlex.quote(str(PAGE.parent))), encoding="utf-8")
-        window = ["-b", "5.2", "-o", f"{folder}/last.png", "-w", "5", "-s", "1600x1300", "-x", str(clicks)]
-        scene = ["--python", ROOT / "scripts" / "manual_scene.py", "--", PAGE.parent]
-        try:
-            subprocess.run([str(BLENDER), *window, "--", *map(str, scene)], **run)
-        finally:
-            for name in ("ready", "finished", "screen.png"):
-                (PAGE.parent / name).unlink(missing_ok=True)
+        told = ["--python", scene, "--", *arguments]
+        subprocess.run([str(BLENDER), "-b", "5.2", *window, "--", *map(str, told)], **run)
 
 
 def rendered(text: str) -> str:
