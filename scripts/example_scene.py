@@ -159,7 +159,7 @@ def snapping_chain() -> list[int]:
     make_dynamic(left, mass=4.0, damping=0.02, substeps=20, frame_start=1, frame_end=60)
     for rig in (left, right):
         connect(rig, "link.001", at="HEAD")
-    connect(left, f"link.{count:03}", right, f"link.{count:03}", target_at="TAIL", name="weak link", break_force=600.0)
+    connect(left, f"link.{count:03}", right, f"link.{count:03}", target_at="TAIL", name="weak link", break_force=400.0)
     simulate(left)
     for rig in (left, right):
         dress_links(rig, 0.022, (0.25, 0.27, 0.3))

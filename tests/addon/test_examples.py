@@ -59,6 +59,29 @@ def test_swing_loses_the_thighs_and_never_the_hands(tmp_path):
     assert "warning" not in text and "breaks a promise" not in text
 
 
+CHAIN = """
+import os, sys
+from pathlib import Path
+import example_scene
+assert example_scene.main("snapping-chain", Path(sys.argv[1]), picture=False) == 0
+sys.stdout.flush()
+# Rigify makes the 4.2 wheel crash at exit
+os._exit(0)
+"""
+
+
+@pytest.mark.slow
+def test_the_chain_snaps_where_it_hangs_lowest(tmp_path):
+    """What its picture shows: it breaks on the way, as its weight is stopped, at no other time."""
+    scripts = {"PYTHONPATH": str(PLACES.parents[2] / "scripts")}
+    command = [sys.executable, "-c", CHAIN, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ | scripts)
+    assert done.returncode == 0, done.stderr[-2000:]
+    broke = re.findall(r"^weak link: broke at frame ([0-9.]+)", done.stdout, re.MULTILINE)
+    assert len(broke) == 1 and 5 < float(broke[0]) < 9, "between its third and fourth picture"
+    assert "promise" not in done.stdout
+
+
 PILE = """
 import json, os, sys
 from pathlib import Path
