@@ -1,5 +1,6 @@
 """Run by a real Blender in a window: `-- FOLDER`. Drives the sidebar with mouse and keys as an animator does, by asking
-`hands.sh` in that folder, and writes to `found.json` there what came of it."""
+`hands.sh` in that folder, and writes to `found.json` there what came of it. Buttons are looked for by moving the mouse
+down the sidebar, where Blender says what is under it."""
 
 import hashlib
 import json
@@ -12,7 +13,7 @@ import bpy
 
 FOLDER = Path(sys.argv[-1])
 
-PATIENCE = 90.0
+PATIENCE = 180.0
 """Seconds after which what is waited for does not come any more."""
 
 ROUNDS = 17
@@ -21,8 +22,16 @@ ROUNDS = 17
 LONG = 5000
 """Frames of the simulation that is stopped."""
 
-BUTTON, SIMULATE, BELOW = 38, 98, 128
-"""Where buttons are in the sidebar [pixels from its top]: the only one, Simulate, and the row below."""
+STEP = 14
+"""How far the mouse goes down at a time to look for a button [pixels at a scale of 1]; they are 20 high."""
+
+LEFT, RIGHT = 0.3, 0.7
+"""Where buttons of operators are, the first of two in a row, and settings, as parts of the sidebar's width."""
+
+HELP = 62
+"""How far the middle of a header's help button is from the sidebar's right edge [pixels at a scale of 1]."""
+
+OVERLAYS = ("show_shapes", "show_contacts", "show_activity")
 
 found: dict = {}
 
@@ -93,12 +102,54 @@ def drawn():
     yield 0.2
 
 
-def click(from_top: float, part: float = 0.5):
-    """Clicks so far below the sidebar's top, at that part of its width."""
+def under() -> str:
+    """The path of the setting, or the call of the operator, whose button in the sidebar is under the mouse."""
+    window, area, regions = view()
+    with bpy.context.temp_override(window=window, area=area, region=regions["UI"]):
+        if bpy.context.property:
+            return bpy.context.property[1]
+        if not bpy.ops.ui.copy_python_command_button.poll():
+            return ""
+        bpy.ops.ui.copy_python_command_button()
+        return bpy.context.window_manager.clipboard
+
+
+def scroll(button: int):
+    """Turns the wheel over the sidebar: 4 is up, 5 down."""
+    sidebar = view()[2]["UI"]
+    yield from point(sidebar, sidebar.width / 2, sidebar.height / 2)
+    yield from ask("click", "--repeat", 12, "--delay", 20, button)
     yield from drawn()
+
+
+def find(what: str, x: float):
+    """Moves the mouse down the sidebar, so far from its left edge, until it is over a button: first in the part that is
+    shown, then from the top on, scrolling."""
+    step = int(STEP * bpy.context.preferences.system.ui_scale)
+    for page in range(6):
+        yield from drawn()
+        sidebar = view()[2]["UI"]
+        for from_top in range(step, sidebar.height, step):
+            yield from point(sidebar, x, from_top)
+            if what in under():
+                return
+        for _ in range(3 if page == 0 else 1):
+            yield from scroll(4 if page == 0 else 5)
+    raise AssertionError(f"there is no {what} in the sidebar")
+
+
+def click(what: str, part: float = LEFT):
+    """Finds a button at that part of the sidebar's width, and clicks it."""
     sidebar, scale = view()[2]["UI"], bpy.context.preferences.system.ui_scale
-    yield from point(sidebar, part * (sidebar.width - 20 * scale), from_top * scale)
+    yield from find(what, part * (sidebar.width - 20 * scale))
     yield from ask("click", 1)
+
+
+def open_panel(part: str):
+    """Clicks the header of a panel, which is where the help button is that opens this part of the manual."""
+    sidebar, scale = view()[2]["UI"], bpy.context.preferences.system.ui_scale
+    yield from find(f'help(part="{part}")', sidebar.width - HELP * scale)
+    yield from ask("mousemove_relative", "--", int(-100 * scale), 0, "click", 1)
 
 
 def press(keys: str):
@@ -146,12 +197,12 @@ def morning():
 
 def three_actions():
     """Make Dynamic, Simulate, which is first stopped, and Keep: by the mouse."""
-    yield from click(BUTTON)
+    yield from click("make_dynamic(")
     yield from until(lambda: settings().enabled)
     before, usual = state(), settings().frame_end
     # no machine is done with so much before the key is pressed
     settings().frame_end = LONG
-    yield from click(SIMULATE)
+    yield from click("simulate(")
     yield 1.0
     yield from press("Escape")
     yield 1.0
@@ -160,12 +211,12 @@ def three_actions():
     drawn: list = []
     handle = bpy.types.SpaceView3D.draw_handler_add(lambda: drawn.append(time.monotonic()), (), "WINDOW", "POST_PIXEL")
     begin = time.monotonic()
-    yield from click(SIMULATE)
+    yield from click("simulate(")
     yield from until(lambda: settings().state == "SIMULATED")
     found["simulated_s"] = time.monotonic() - begin
     bpy.types.SpaceView3D.draw_handler_remove(handle, "WINDOW")
     found["view_drawn"] = len(drawn)
-    yield from click(BELOW, 0.25)
+    yield from click("keep(")
     yield from until(lambda: settings().state == "KEPT")
     found["kept"] = bool(curves(armature().animation_data.action))
 
@@ -191,37 +242,40 @@ def there_and_back():
 
 
 def look_and_mend():
-    """Overlays, and a problem that its button mends."""
-    for name in ("show_shapes", "show_contacts", "show_activity"):
-        setattr(settings(), name, True)
+    """Overlays, and a problem that its button mends: by the mouse."""
+    yield from open_panel("viewport-display")
+    for name in OVERLAYS:
+        yield from click(name, RIGHT)
+        yield from until(lambda name=name: getattr(settings(), name))
+    found["overlays"] = [name for name in OVERLAYS if getattr(settings(), name)]
     bpy.context.scene.frame_set(30)
-    view()[1].tag_redraw()
-    yield 1.0
+    yield from drawn()
     armature().pose.bones["thigh.L"].lock_rotation = (True, True, True)
-    with over_view():
-        bpy.ops.armature_dynamics.check("INVOKE_DEFAULT")
-        codes = [problem.code for problem in settings().problems]
-        found["problem_found"] = "locked" in codes
-        bpy.ops.armature_dynamics.fix("INVOKE_DEFAULT", index=codes.index("locked"))
-    yield 0.5
-    found["problem_mended"] = not any(armature().pose.bones["thigh.L"].lock_rotation)
+    yield from click("check(")
+    yield from until(lambda: settings().problems)
+    codes = [problem.code for problem in settings().problems]
+    found["problem_found"] = "locked" in codes
+    yield from click(f"fix(index={codes.index('locked')})")
+    yield from until(lambda: not any(armature().pose.bones["thigh.L"].lock_rotation))
+    found["problem_mended"] = "locked" not in [problem.code for problem in settings().problems]
 
 
 def two():
-    """A second character that the first one meets."""
-    with over_view():
-        bpy.ops.object.select_all(action="DESELECT")
-        armature().select_set(True)
-        bpy.ops.object.duplicate()
-    other = bpy.context.object
-    other.location.x += 0.3
-    for each in (armature(), other):
-        each.armature_dynamics.meets, each.armature_dynamics.frame_end = True, 20
-    name = other.name
-    with over_view():
-        bpy.ops.armature_dynamics.simulate("INVOKE_DEFAULT")
+    """A second character, which the first one meets: by mouse and keys."""
+    yield from click("meets", RIGHT)
+    yield from until(lambda: settings().meets)
+    yield from find("frame_end", RIGHT * view()[2]["UI"].width)
+    yield from press("Return ctrl+a 2 0 Return")
+    yield from until(lambda: settings().frame_end == 20)
+    yield from point(view()[2]["WINDOW"], 400, 400)
+    yield from press("shift+d x period 3 Return")
+    yield from until(lambda: len(bpy.data.objects) == 2)
+    name = next(thing.name for thing in bpy.data.objects if thing != armature())
+    yield from until(lambda: bpy.context.view_layer.objects.active.name == name)
+    found["beside_m"] = bpy.data.objects[name].location.x - armature().location.x
+    yield from click("simulate(")
     yield from until(lambda: bpy.data.objects[name].armature_dynamics.state == "SIMULATED")
-    found["two_states"] = [thing.armature_dynamics.state for thing in (armature(), bpy.data.objects[name])]
+    found["two_states"] = [bpy.data.objects[each].armature_dynamics.state for each in ("metarig", name)]
     yield 1.0
 
 

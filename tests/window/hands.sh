@@ -1,5 +1,5 @@
 # Run on the screen of animators_day.py, in the folder that is shared with it: does with xdotool what is asked for there.
-for _ in $(seq 6000); do
+for _ in $(seq 12000); do
   [[ -e $FOLDER/found.json ]] && break
   if [[ -e $FOLDER/asked ]]; then
     xdotool $(cat "$FOLDER/asked")

@@ -130,7 +130,9 @@ def test_an_animators_day(blender, tmp_path):
     assert found["esc_leaves_nothing"] and found["kept"]
     assert found["undone"] == [[True, "SIMULATED"], [True, "SOURCE"], [False, "SOURCE"]]
     assert found["there_and_back"] > 16
+    assert found["overlays"] == ["show_shapes", "show_contacts", "show_activity"]
     assert found["problem_found"] and found["problem_mended"]
+    assert found["beside_m"] == pytest.approx(0.3)
     assert found["two_states"] == ["SIMULATED", "SIMULATED"]
     kept = ROOT / "out" / f"day-{blender.version}.png"
     kept.parent.mkdir(exist_ok=True)
