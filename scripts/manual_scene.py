@@ -21,8 +21,15 @@ PICTURES = {
     "connections": {"connections"},
     "keys": {"keys"},
     "setup": {"setup"},
+    "rigs": set(),
 }
 """Names of pictures, and the part of the sidebar that each shows."""
+
+MENUS = {"rigs": "ARMATURE_DYNAMICS_PT_rig_presets"}
+"""Pictures of what opens in the viewport instead."""
+
+EMPTY: list[np.ndarray] = []
+"""The screen before anything opens."""
 
 PARTS = (
     *("preflight", "body", "scene", "directing", "connections", "adaptive"),
@@ -80,12 +87,16 @@ def single(panel) -> None:
 
 def show(names: list[str]) -> None:
     """Draws the first of these, waits, and takes its picture."""
-    _, area = find()
+    window, area = find()
     sidebar = next(region for region in area.regions if region.type == "UI")
     sidebar.active_panel_category = "Dynamics"
     SHOWN.clear()
     SHOWN.update(PICTURES[names[0]])
     area.tag_redraw()
+    if names[0] in MENUS:
+        region = next(region for region in area.regions if region.type == "WINDOW")
+        with bpy.context.temp_override(window=window, area=area, region=region):
+            bpy.ops.wm.call_panel("INVOKE_DEFAULT", name=MENUS[names[0]])
     bpy.app.timers.register(lambda: shoot(names), first_interval=2.0)
 
 
@@ -96,7 +107,7 @@ def shoot(names: list[str]) -> None:
 
 
 def cut(names: list[str]) -> float | None:
-    """Takes the sidebar out of the picture of the screen, which is the window's."""
+    """Takes the sidebar, or what has opened, out of the picture of the screen, which is the window's."""
     if (OUT / "ready").exists():
         return 0.5
     _, area = find()
@@ -104,7 +115,11 @@ def cut(names: list[str]) -> float | None:
     region = next(region for region in area.regions if region.type == "WINDOW")
     pixels = loaded(OUT / "screen.png")
     own = pixels[sidebar.y : sidebar.y + sidebar.height, sidebar.x : sidebar.x + sidebar.width]
-    save(own[lowest(own) :], OUT / f"{names[0]}.png")
+    if names[0] in MENUS:
+        save(opened(pixels, region), OUT / f"{names[0]}.png")
+    else:
+        save(own[lowest(own) :], OUT / f"{names[0]}.png")
+    EMPTY[:] = EMPTY or [pixels]
     if names[0] == "three-actions":
         whole = pixels[region.y : region.y + region.height // 2 * 2, region.x : region.x + region.width // 2 * 2]
         save(whole.reshape(region.height // 2, 2, region.width // 2, 2, 4).mean(axis=(1, 3)), OUT / "viewport.png")
@@ -124,6 +139,16 @@ def loaded(path: Path) -> np.ndarray:
     pixels = pixels.reshape(image.size[1], image.size[0], 4)
     bpy.data.images.remove(image)
     return pixels
+
+
+def opened(pixels: np.ndarray, region) -> np.ndarray:
+    """What is in a region now and was not before."""
+    part = slice(region.y, region.y + region.height), slice(region.x, region.x + region.width)
+    new = np.abs(pixels[part] - EMPTY[0][part]).max(axis=2) > 0.02
+    # what has opened is as wide and as high all along; its shadow is not
+    shares = [new.mean(axis=axis) for axis in (1, 0)]
+    rows, columns = (np.flatnonzero(share > 0.7 * share.max()) for share in shares)
+    return pixels[part][rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
 def lowest(pixels: np.ndarray) -> int:
