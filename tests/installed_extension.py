@@ -19,6 +19,9 @@ def traces() -> set[str]:
         functions = getattr(bpy.app.handlers, handlers)
         if isinstance(functions, list):
             found |= {f"handler {handlers} {function.__module__}.{function.__qualname__}" for function in functions}
+    found |= {f"manual {address}" for address, _ in bpy.utils.manual_map()}
+    for keymap in bpy.context.window_manager.keyconfigs.addon.keymaps:
+        found |= {f"key {keymap.name} {item.idname}" for item in keymap.keymap_items}
     return found
 
 
