@@ -1,20 +1,16 @@
-"""Run by a real Blender in a window: `-- FOLDER`. Drives the sidebar with mouse and keys as an animator does, by asking
-`hands.sh` in that folder, and writes to `found.json` there what came of it. Buttons are looked for by moving the mouse
-down the sidebar, where Blender says what is under it."""
+"""Run by a real Blender in a window: `-- FOLDER`. Drives the sidebar with mouse and keys as an animator does; see
+mouse.py. Buttons are looked for by moving the mouse down the sidebar, where Blender says what is under it."""
 
 import hashlib
-import json
 import sys
 import time
-import traceback
 from pathlib import Path
 
 import bpy
 
-FOLDER = Path(sys.argv[-1])
+sys.path.insert(0, str(Path(__file__).parent))
 
-PATIENCE = 180.0
-"""Seconds after which what is waited for does not come any more."""
+from mouse import ask, found, over_view, point, press, run, until, view
 
 ROUNDS = 17
 """Times that three steps are undone and redone."""
@@ -32,14 +28,6 @@ HELP = 62
 """How far the middle of a header's help button is from the sidebar's right edge [pixels at a scale of 1]."""
 
 OVERLAYS = ("show_shapes", "show_contacts", "show_activity")
-
-found: dict = {}
-
-
-def view():
-    window = bpy.context.window_manager.windows[0]
-    area = next(area for area in window.screen.areas if area.type == "VIEW_3D")
-    return window, area, {region.type: region for region in area.regions}
 
 
 def armature():
@@ -67,29 +55,6 @@ def curves(action) -> list:
     if hasattr(action, "layers"):
         return [curve for bag in action.layers[0].strips[0].channelbags for curve in bag.fcurves]
     return list(action.fcurves)
-
-
-def until(condition):
-    """Waits for something to become true."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, f"waited in vain, see line {condition.__code__.co_firstlineno}"
-        yield 0.1
-
-
-def ask(*arguments):
-    """Lets xdotool do something, from outside."""
-    asked, part = FOLDER / "asked", FOLDER / "part"
-    part.write_text(" ".join(map(str, arguments)))
-    part.rename(asked)
-    yield from until(lambda: not asked.exists())
-    yield 0.2
-
-
-def point(region, x: float, from_top: float):
-    """Moves the mouse to a place in a region."""
-    top = view()[0].height - region.y - region.height
-    yield from ask("mousemove", int(region.x + x), int(top + from_top))
 
 
 def drawn():
@@ -152,11 +117,6 @@ def open_panel(part: str):
     yield from ask("mousemove_relative", "--", int(-100 * scale), 0, "click", 1)
 
 
-def press(keys: str):
-    """Presses keys, one after the other, with the mouse where it is."""
-    yield from ask("key", keys)
-
-
 def is_tab(name: str) -> bool:
     """Opens a tab of the sidebar, which can be done once it has been drawn."""
     sidebar = view()[2]["UI"]
@@ -166,11 +126,6 @@ def is_tab(name: str) -> bool:
         return False
     sidebar.tag_redraw()
     return True
-
-
-def over_view():
-    window, area, regions = view()
-    return bpy.context.temp_override(window=window, area=area, region=regions["WINDOW"])
 
 
 def day():
@@ -279,21 +234,4 @@ def two():
     yield 1.0
 
 
-def run() -> None:
-    steps = day()
-
-    def on() -> float | None:
-        try:
-            return next(steps)
-        except StopIteration:
-            pass
-        except Exception:
-            found["error"] = traceback.format_exc()
-        (FOLDER / "found.json").write_text(json.dumps(found))
-        return None
-
-    bpy.context.preferences.view.show_splash = False
-    bpy.app.timers.register(on, first_interval=2.0)
-
-
-run()
+run(day())

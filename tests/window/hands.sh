@@ -1,4 +1,4 @@
-# Run on the screen of animators_day.py, in the folder that is shared with it: does with xdotool what is asked for there.
+# Run on the screen of a script that uses mouse.py, in the folder shared with it: does with xdotool what is asked for there.
 for _ in $(seq 12000); do
   [[ -e $FOLDER/found.json ]] && break
   if [[ -e $FOLDER/asked ]]; then

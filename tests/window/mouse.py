@@ -11,7 +11,7 @@ import bpy
 
 FOLDER = Path(sys.argv[-1])
 
-PATIENCE = 90.0
+PATIENCE = 180.0
 """Seconds after which what is waited for does not come any more."""
 
 found: dict = {}
