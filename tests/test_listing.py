@@ -86,7 +86,7 @@ def test_the_text_is_a_page_long_and_plain():
 def test_the_text_promises_what_there_is():
     """Buttons and presets by their names in the program."""
     labels = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "addon").glob("*.py"))
-    for label in ("Make Dynamic", "Simulate", "Keep", "Restore Source", "Follow", "Pre-flight"):
+    for label in ("Make Dynamic", "Simulate", "Keep", "Restore Source", "Follow", "Grab", "Additive", "Pre-flight"):
         assert f"*{label}*" in TEXT and f'"{label}' in labels
     motions = {path.stem for path in (ROOT / "presets" / "armature_dynamics" / "motion").glob("*.py")}
     assert all(motion in TEXT for motion in motions)
