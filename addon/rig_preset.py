@@ -14,7 +14,7 @@ import numpy as np
 from . import control, data_file, setup
 from .control import Switches
 from .operators import make_dynamic
-from .problem import NAMED, ConversionError
+from .problem import ConversionError, listed
 from .properties import ARMATURE_DYNAMICS_PG_bone
 from .rig import refuse_unusable
 from .role import IGNORED, SIMULATED
@@ -118,8 +118,7 @@ def planned(armature, content: dict) -> Plan:
 
 def told(missing: list[str]) -> str:
     """One line about names that an armature has no bones for."""
-    more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
-    return f"{len(missing)} names of the preset are not in the armature: {', '.join(missing[:NAMED])}{more}"
+    return f"{len(missing)} names of the preset are not in the armature: {listed(missing)}"
 
 
 def _parts(content: dict) -> dict:
