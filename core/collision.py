@@ -14,8 +14,10 @@ import numpy as np
 from .bounds import BoxTree, overlapping
 from .buried import Solid
 from .clipping import polytope_plane
-from .contact import Contacts
+from .contact import Contacts, Meeting
 from .geometry import BOX, HULL, MESH, PLANE, ROUND, Geometry, Placed
+from .neighbours import Neighbours, far
+from .rounds import round_round
 from .shape import Mesh, Scenery, Shape, Sphere
 from .touching import Touching
 
@@ -136,8 +138,9 @@ class Collider:
         self._pair()
 
     def _pair(self) -> None:
-        """Lists the pairs of moving shapes that may meet, where these are few."""
-        self._pairs = None
+        """Lists the pairs of moving shapes that may meet, where these are few: rounds, and all others."""
+        self._met, self._stood = (None,), (None,)
+        self._pairs = self._neighbours = self._mixed = None
         family = self.geometry.family[: self.moving]
         if self.moving and family[0] > 0 and (family == family[0]).all():
             self._pairs = (np.empty(0, dtype=np.intp),) * 2
@@ -145,6 +148,11 @@ class Collider:
             a, b = np.triu_indices(self.moving, 1)
             met = self._meet(a, b).nonzero()[0]
             self._pairs = self._in_order(a[met], b[met])
+        else:
+            return
+        rounds = self.geometry.kind[self._pairs[1]] == ROUND
+        self._neighbours = Neighbours(self.geometry, *(x[rounds] for x in self._pairs))
+        self._mixed = tuple(x[~rounds] for x in self._pairs)
 
     def bury(self, poses: np.ndarray) -> None:
         """Remembers what is inside solid meshes of the scenery at poses (n + 1, 4, 4): it is to come out."""
@@ -272,9 +280,12 @@ class Collider:
         found += [self._solids_on_planes(placed, reach, *pairs) for pairs in self._standing if len(pairs[0])]
         if self._buried:
             found += self._solids_dug_out(placed)
-        a, b, part, reach = self._near(placed, reach, margin, travel, still)
-        for p, q, touches in self.touching.touch(placed, a, b, part, reach):
-            found.append((p[touches.pair], q[touches.pair], *touches[1:]))
+        if self._neighbours:
+            found.append(self._rounds_on_rounds(placed, reach, margin, travel, still))
+        if self._mixed is None or len(self._mixed[0]) or self._tree is not None or self._buried:
+            a, b, part, reach = self._near(placed, reach, margin, travel, still)
+            for p, q, touches in self.touching.touch(placed, a, b, part, reach):
+                found.append((p[touches.pair], q[touches.pair], *touches[1:]))
         if not found:
             return Contacts.none()
         a, b, *rest = found[0] if len(found) == 1 else [np.concatenate(column) for column in zip(*found, strict=True)]
@@ -290,19 +301,15 @@ class Collider:
         # from high of b to low of a and from high of a to low of b at once
         below = -high
         one, other = np.concatenate((low.T, below.T)), np.concatenate((below.T, low.T))
-        a, b = self._pairs if self._pairs is not None else self._sweep(low, high, margin, travel)
+        a, b = self._mixed if self._pairs is not None else self._sweep(low, high, margin, travel)
         if still is not None:
             awake = ~(still[g.slot[a]] & still[g.slot[b]])
             a, b = a[awake], b[awake]
-        far = margin.take(a) + margin.take(b)
-        if travel is not None:
-            # what goes the same way comes no nearer
-            apart = travel.take(a, axis=0) - travel.take(b, axis=0)
-            far += np.sqrt(np.add.reduce(apart * apart, axis=1))
-        met = (np.maximum.reduce(one.take(a, axis=1) + other.take(b, axis=1)) <= far).nonzero()[0]
+        most = far(a, b, margin, travel)
+        met = (np.maximum.reduce(one.take(a, axis=1) + other.take(b, axis=1)) <= most).nonzero()[0]
         if self._pairs is None:
             met = met[self._meet(a[met], b[met])]
-        a, b, far = a.take(met), b.take(met), far.take(met)
+        a, b, most = a.take(met), b.take(met), most.take(met)
         part = np.full(len(a), -1)
         if self._tree is not None:
             low, high = low - reach[:, None], high + reach[:, None]
@@ -317,16 +324,16 @@ class Collider:
             body, shape, thing = body[met], shape[met], thing[met]
             triangle = np.where(g.kind[shape] == MESH, self._part[thing], -1)
             a, b, part = np.append(a, body), np.append(b, shape), np.append(part, triangle)
-            far = np.append(far, reach[body])
+            most = np.append(most, reach[body])
         for shapes, mesh in self._inside(low, high, rounds=True):
             number, triangle = self._solids[mesh].nearest(low[shapes], high[shapes])
             body = shapes[number]
             new = ~np.isin(body, a[b == mesh])
             a, b = np.append(a, body[new]), np.append(b, np.full(new.sum(), mesh))
-            part, far = np.append(part, triangle[new]), np.append(far, reach[body[new]])
+            part, most = np.append(part, triangle[new]), np.append(most, reach[body[new]])
         if self._pairs is None or self._tree is not None:
             a, b = self._in_order(a, b)
-        return a, b, part, far
+        return a, b, part, most
 
     def _in_order(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of shapes with the lower kind first."""
@@ -361,10 +368,26 @@ class Collider:
         gap = ends @ self._normals.T
         gap -= self._offsets
         hit = (gap.reshape(count, -1) < reach.take(rounds)[:, None]).reshape(-1).nonzero()[0]
-        end, plane = np.divmod(hit, len(self._planes))
-        normal, center = self._normals.take(plane, axis=0), ends.take(end, axis=0)
-        point = center - g.radii.take(end)[:, None] * normal
-        return rounds.take(end // 2), self._planes.take(plane), point, center, normal, gap.take(hit), end % 2
+        code = hit.tobytes()
+        if self._stood[0] != code:
+            # mostly the same ends are near the same planes as in the step before
+            end, plane = np.divmod(hit, len(self._planes))
+            pair, normal = (rounds.take(end // 2), self._planes.take(plane)), self._normals.take(plane, axis=0)
+            self._stood = code, end, pair, normal, g.radii.take(end)[:, None] * normal, end % 2
+        _, end, pair, normal, down, feature = self._stood
+        center = ends.take(end, axis=0)
+        return *pair, center - down, center, normal, gap.take(hit), feature
+
+    def _rounds_on_rounds(
+        self, placed: Placed, reach: np.ndarray, margin: np.ndarray, travel: np.ndarray | None, still: np.ndarray | None
+    ) -> tuple[np.ndarray, ...]:
+        near = self._neighbours.near(placed, margin, travel, reach.max())
+        most = far(near.a, near.b, margin, travel)
+        if still is not None:
+            most[still[self.geometry.slot[near.a]] & still[self.geometry.slot[near.b]]] = -np.inf
+        (one, other), (radii, others) = near.rows, near.radii
+        touches = round_round(placed.ends.take(one, axis=0), radii, placed.ends.take(other, axis=0), others, most)
+        return near.a.take(touches.pair), near.b.take(touches.pair), *touches[1:]
 
     def _contacts(
         self, a: np.ndarray, b: np.ndarray, point: np.ndarray, center: np.ndarray, normal: np.ndarray, gap: np.ndarray,
@@ -375,6 +398,25 @@ class Collider:
         if g.link is not g.slot:
             moves = (~(self.keyed[g.slot[a]] & self.keyed[g.slot[b]])).nonzero()[0]
             a, b, point, center, normal, gap, feature = (x[moves] for x in (a, b, point, center, normal, gap, feature))
+        code = a.tobytes() + b.tobytes() + feature.tobytes()
+        if self._met[0] != code:
+            # mostly the same things touch as in the step before
+            self._met = code, *self._meeting(a, b, feature)
+        _, meeting, turned, inward = self._met
+        if turned is not None:
+            point = np.where(turned, point - gap[:, None] * normal, point)
+            center = np.where(turned, point, center)
+            normal = np.where(turned, -normal, normal)
+        if inward is not None:
+            point = point - (inward * gap)[:, None] * normal
+        return Contacts(meeting, point, center, normal, gap)
+
+    def _meeting(
+        self, a: np.ndarray, b: np.ndarray, feature: np.ndarray
+    ) -> tuple[Meeting, np.ndarray | None, np.ndarray | None]:
+        """What meets where shapes a and b touch with a feature; which contacts have to be `turned` (k, 1), for the
+        link to come before the world, and how far between the surfaces (k,) their points lie, None for none."""
+        g = self.geometry
         link, other = g.slot.take(a), g.slot.take(b)
         mine, theirs = g.surface.take(a, axis=0), g.surface.take(b, axis=0)
         surface = np.maximum(mine, theirs)
@@ -382,16 +424,11 @@ class Collider:
         key = (g.number[a] * g.count + g.number[b]).astype(np.uint64) * MIX + feature.astype(np.uint64)
         key = (key * MIX >> MOST).astype(np.int64)
         turned = link == self.bodies
-        if np.count_nonzero(turned):
-            link, other = np.where(turned, other, link), np.where(turned, link, other)
-            point = np.where(turned[:, None], point - gap[:, None] * normal, point)
-            center = np.where(turned[:, None], point, center)
-            normal = np.where(turned[:, None], -normal, normal)
-        between = other != self.bodies
-        if np.count_nonzero(between):
-            point = point - (0.5 * between * gap)[:, None] * normal
+        link, other = np.where(turned, other, link), np.where(turned, link, other)
         parts = link, other
         if g.link is not g.slot:
             one, two = g.link.take(a), g.link.take(b)
             parts = np.where(turned, two, one), np.where(turned, one, two)
-        return Contacts(link, other, *parts, point, center, normal, gap, friction, *surface[:, 1:].T, key)
+        between = other != self.bodies
+        meeting = Meeting(link, other, *parts, friction, *surface[:, 1:].T, key)
+        return meeting, turned[:, None] if turned.any() else None, 0.5 * between if between.any() else None

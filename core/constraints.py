@@ -112,8 +112,7 @@ def gather(
         near &= asleep[model.columns.link[model.columns.slot_of[every.freedoms[:, 0]]]] == 0
     limits = every.select(near)
     m, k = len(limits), len(contacts)
-    rolling, torsion = contacts.rolling.nonzero()[0], contacts.torsion.nonzero()[0]
-    moments = Moments(contacts.rolling[rolling], rolling, contacts.torsion[torsion], torsion)
+    moments = contacts.meeting.moments
     slots = len(model.columns.link)
     if not m + k:
         nothing = np.zeros((slots, 0))
@@ -135,7 +134,7 @@ def gather(
             at = packing.column[side.at] if packing.packed else side.at
             push(model, kin, side.link, side.wrenches, columns, at, side.against)
         gap = np.concatenate((gap, contacts.gap))
-        key = np.concatenate((key, -1 - _keys(contacts.key, rolling, torsion)))
+        key = np.concatenate((key, contacts.meeting.row_keys))
     if np.count_nonzero(asleep):
         columns[asleep[model.columns.owner] > 0] = 0.0
     bound = np.minimum(-gap, 0.0)
@@ -254,15 +253,6 @@ def _rows(first: int, which: np.ndarray, width: int) -> np.ndarray:
 def _moments(axes: np.ndarray) -> np.ndarray:
     """Unit moments (k, w, 6) about `axes` (k, w, 3)."""
     return np.concatenate((axes, np.zeros_like(axes)), axis=-1)
-
-
-def _keys(key: np.ndarray, rolling: np.ndarray, torsion: np.ndarray) -> np.ndarray:
-    """The keys of the contacts' rows from those of the contacts (k,)."""
-    own = (6 * key[:, None] + np.arange(3)).reshape(-1)
-    if not len(rolling) + len(torsion):
-        return own
-    rolls = (6 * key[rolling, None] + np.arange(3, 5)).reshape(-1)
-    return np.concatenate((own, rolls, 6 * key[torsion] + 5))
 
 
 def recall(rows: Rows, keys: np.ndarray, impulses: np.ndarray) -> np.ndarray:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
+
+from .friction import Moments
 
 
 class Touches(NamedTuple):
@@ -31,35 +35,70 @@ def no_touches() -> Touches:
 
 
 @dataclass(frozen=True)
-class Contacts:
-    """Contacts in the world frame, k of them; SI units.
+class Meeting:
+    """What meets at k contacts, which is the same for as long as the same features of the same shapes do.
 
     `link` is touched by `other`, both slots, `other` that of the world for scenery that stands still; `part` and
-    `other_part` are the links' own slots where rigid zones of them touch, else the same. `point` lies on the surface of
-    the link, or in the middle between two links; `center` is the middle of the link's round there, a point of the link
-    whose distance from the other is the gap and the radius. `normal` points out of the other. `gap` is the distance of
-    the two surfaces along the normal, negative when they overlap. `key` names the pair of shapes and the feature that
-    touches, so that a contact can be recognised in the next step.
+    `other_part` are the links' own slots where rigid zones of them touch, else the same. `key` names the pair of shapes
+    and the feature that touches, so that a contact can be recognised in the next step.
     """
 
     link: np.ndarray  # (k,) int
     other: np.ndarray  # (k,) int
     part: np.ndarray  # (k,) int
     other_part: np.ndarray  # (k,) int
-    point: np.ndarray  # (k, 3)
-    center: np.ndarray  # (k, 3)
-    normal: np.ndarray  # (k, 3)
-    gap: np.ndarray  # (k,)
     friction: np.ndarray  # (k,)
     restitution: np.ndarray  # (k,)
     rolling: np.ndarray  # (k,)
     torsion: np.ndarray  # (k,)
     key: np.ndarray  # (k,) int
 
+    def of_parts(self) -> Meeting:
+        """The same of the links' own slots, where rigid zones touch."""
+        return replace(self, link=self.part, other=self.other_part)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Those of the contacts that resist rolling and spinning."""
+        rolling, torsion = self.rolling.nonzero()[0], self.torsion.nonzero()[0]
+        return Moments(self.rolling[rolling], rolling, self.torsion[torsion], torsion)
+
+    @cached_property
+    def row_keys(self) -> np.ndarray:
+        """Negative numbers (rows,) that name the rows of the contacts, and then of their moments, see `Rows`."""
+        rolls, spins = self.key[self.moments.rolling_owner], self.key[self.moments.torsion_owner]
+        parts = (self.key, np.arange(3)), (rolls, np.arange(3, 5)), (spins, np.arange(5, 6))
+        return np.concatenate([(-1 - 6 * key[:, None] - number).reshape(-1) for key, number in parts])
+
+
+@dataclass(frozen=True)
+class Contacts:
+    """Contacts in the world frame, k of them; SI units.
+
+    `meeting`, whose fields are theirs too, says of what. `point` lies on the surface of the link, or in the middle
+    between two links; `center` is the middle of the link's round there, a point of the link whose distance from the
+    other is the gap and the radius. `normal` points out of the other. `gap` is the distance of the two surfaces along
+    the normal, negative when they overlap.
+    """
+
+    meeting: Meeting
+    point: np.ndarray  # (k, 3)
+    center: np.ndarray  # (k, 3)
+    normal: np.ndarray  # (k, 3)
+    gap: np.ndarray  # (k,)
+
+    link = property(attrgetter("meeting.link"))
+    other = property(attrgetter("meeting.other"))
+    part = property(attrgetter("meeting.part"))
+    other_part = property(attrgetter("meeting.other_part"))
+    friction = property(attrgetter("meeting.friction"))
+    restitution = property(attrgetter("meeting.restitution"))
+    key = property(attrgetter("meeting.key"))
+
     @classmethod
     def none(cls) -> Contacts:
         number, axes, value = np.empty(0, np.intp), np.empty((0, 3)), np.empty(0)
-        return cls(number, number, number, number, axes, axes, axes, value, value, value, value, value, number)
+        return cls(Meeting(number, number, number, number, value, value, value, value, number), axes, axes, axes, value)
 
     def __len__(self) -> int:
         return len(self.gap)

@@ -153,7 +153,7 @@ class HybridModel:
                 asleep = memory.asleep[self.slot_zone]
             memory = replace(
                 memory, smooth=smooth, asleep=asleep, touched=self.slot_root[memory.touched],
-                contacts=replace(contacts, link=contacts.part, other=contacts.other_part),
+                contacts=replace(contacts, meeting=contacts.meeting.of_parts()),
             )  # fmt: skip
         return State(q, v, state.time, memory)
 

@@ -7,6 +7,7 @@ own for each row, nearly all that is multiplied is zero.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class Packing:
         return cls(column, island, slots, int(counts.max(initial=0)))
 
     @classmethod
+    @lru_cache(maxsize=64)
     def none(cls, rows: int) -> Packing:
         """A column for each row."""
         return cls(np.arange(rows), np.zeros(rows, dtype=np.intp), np.empty(0, dtype=np.intp), rows)
