@@ -5,6 +5,7 @@ import bpy
 from . import (
     command,
     connection_list,
+    curtain,
     directing_panel,
     grab,
     grab_tool,
@@ -37,6 +38,7 @@ def register() -> None:
     properties.attach()
     motion.attach()
     manual.attach()
+    curtain.attach()
     grab_tool.attach()
     words.register(CLASSES)
     overlay.register()
@@ -47,6 +49,7 @@ def unregister() -> None:
     bpy.utils.unregister_cli_command(_commands.pop())
     overlay.unregister()
     words.unregister()
+    curtain.detach()
     grab_tool.detach()
     manual.detach()
     motion.detach()

@@ -56,23 +56,23 @@ def is_mapped(armature) -> bool:
 
 def read(armature, index: dict[str, int]) -> ControlMap | None:
     """The map that the armature's bones hold, by the `index` of each bone's name; None where they hold none."""
-    bones, pairs = armature.data.bones, []
-    for bone in armature.pose.bones:
-        control = bone.armature_dynamics.control
-        if control in bones:
-            pairs.append((bone.name, control, _body(armature, control)))
-    if not pairs:
+    bones = armature.data.bones
+    controls = {bone.name: bone.armature_dynamics.control for bone in armature.pose.bones}
+    controls = {name: control for name, control in controls.items() if control in bones}
+    if not controls:
         return None
+    bodies = _bodies(armature)
+    pairs = [(name, control, bodies.get(control, control)) for name, control in controls.items()]
     rest = np.array([[bones[name].matrix_local for name in pair] for pair in pairs], dtype=float)
     deforms, controls, bodies = (np.array(column) for column in zip(*([index[n] for n in pair] for pair in pairs)))
     root = index.get(armature.armature_dynamics.root_control, -1)
     return ControlMap(deforms, controls, bodies, np.linalg.inv(rest[:, 2]) @ rest[:, 0], root)
 
 
-def _body(armature, control: str) -> str:
-    """The bone that copies a control among other things, as those between hands and feet do, or the control itself."""
-    copying = (bone.name for bone in armature.pose.bones if any(own.subtarget == control for own in _copied(bone)))
-    return next(copying, control)
+def _bodies(armature) -> dict[str, str]:
+    """By controls, the first bones that copy them among other things, as those between hands and feet do."""
+    bones = reversed(list(armature.pose.bones))
+    return {own.subtarget: bone.name for bone in bones for own in _copied(bone)}
 
 
 def _copied(bone) -> list:
@@ -118,7 +118,9 @@ def needed_switches(armature, bodies: set[str]) -> Switches:
         for target in (target for variable in curve.driver.variables for target in variable.targets):
             if match and target.id == armature:
                 holders.setdefault(target.data_path, set()).add(_plain(match[1]))
-    all_bodies = {_body(armature, own) for bone in armature.pose.bones if (own := bone.armature_dynamics.control)}
+    copying = _bodies(armature)
+    controls = {bone.armature_dynamics.control for bone in armature.pose.bones} - {""}
+    all_bodies = {copying.get(own, own) for own in controls}
     return {
         which: value
         for which, value in switches(armature).items()

@@ -6,10 +6,10 @@ import bpy
 import numpy as np
 from bpy_extras import view3d_utils
 
-from . import casting, override, preflight
+from . import casting, curtain, override, preflight
 from .operators import SLICE
 from .performance import Performance, clock
-from .pick import pick
+from .pick import pick, view_under
 from .problem import refused
 from .spring import Drawing
 from .words import said
@@ -64,6 +64,9 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
         if not armature.is_editable:
             cls.poll_message_set(said(override.refusal(armature.name)))
             return False
+        if curtain.is_up():
+            cls.poll_message_set(said("It plays already, perhaps in another window; end that by Enter or Esc"))
+            return False
         return True
 
     def execute(self, context):
@@ -78,9 +81,8 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
             self.report({"ERROR"}, said("there is no 3D view to grab in; open one"))
             return {"CANCELLED"}
         self._area, self._armature = area, armature_of(context.object)
-        self._region = next(region for region in area.regions if region.type == "WINDOW")
-        self._hand = self._depth = self._drawing = None
-        self._mouse = self._in_region(event)
+        self._hand = self._depth = self._region = None
+        self._mouse = event.mouse_x, event.mouse_y
         self._pressed = self.at_once
         self._due = self._told = 0.0
         self._line, self._wants_end = "", False
@@ -88,13 +90,19 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
             self._performance = Performance(self._armature, context.scene.frame_current)
         except ValueError as error:
             return self._refuse(error)
-        self._performance.__enter__()
+        manager = context.window_manager
+        self._given = curtain.lift(context.workspace, area)
+        self._given.enter_context(self._performance)
+        self._given.callback(manager.event_timer_remove, manager.event_timer_add(TICK, window=context.window))
         self._steps, self._work = self._performance.prepare(), self._prepared
-        self._timer = context.window_manager.event_timer_add(TICK, window=context.window)
-        context.window_manager.modal_handler_add(self)
+        self._given.callback(lambda: self._steps and self._steps.close())
+        manager.modal_handler_add(self)
         return {"RUNNING_MODAL"}
 
     def modal(self, context, event):
+        if not curtain.is_up(self._given):
+            self.report({"WARNING"}, said("Play Live ended, as the file was saved or undone; nothing was changed"))
+            return {"CANCELLED"}
         if event.type == "ESC" and event.value == "PRESS":
             self.cancel(context)
             self.report({"INFO"}, said("Nothing was changed"))
@@ -106,23 +114,16 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
         except ValueError as error:
             self.cancel(context)
             return self._refuse(error)
+        except ReferenceError:
+            self.cancel(context)
+            self.report({"ERROR"}, said("Play Live ended, as the armature was removed"))
+            return {"CANCELLED"}
         except BaseException:
             self.cancel(context)
             raise
 
     def cancel(self, context):
-        if self._steps is not None:
-            self._steps.close()
-        self._leave(context)
-
-    def _leave(self, context) -> None:
-        if self._drawing:
-            self._drawing.over()
-        self._performance.__exit__(None, None, None)
-        context.window_manager.event_timer_remove(self._timer)
-        context.workspace.status_text_set(None)
-        self._area.header_text_set(None)
-        _redraw(context)
+        curtain.fall()
 
     def _refuse(self, error: ValueError):
         preflight.keep(self._armature, [refused(error)])
@@ -135,6 +136,7 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
             return {"RUNNING_MODAL"}
         self._steps, self._work = None, self._played
         self._drawing, self._due = Drawing(self._performance), clock()
+        self._given.callback(self._drawing.over)
         context.workspace.status_text_set(said(KEYS))
         if self._pressed:
             self._press()
@@ -152,12 +154,12 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
         if not self._performance.advance(now):
             self._wants_end = True
         self._tell(now)
-        _redraw(context)
+        curtain.redraw()
         return {"RUNNING_MODAL"}
 
     def _end(self, context):
         if not context.scene.armature_dynamics.record or self._performance.frame == self._performance.start:
-            self._leave(context)
+            self.cancel(context)
             self.report({"INFO"}, said("Nothing was changed"))
             return {"CANCELLED"}
         self._drawing.over()
@@ -169,8 +171,8 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
         if not self._stepped(context):
             return {"RUNNING_MODAL"}
         report, self._steps = self._report, None
-        self._leave(context)
-        for line in self._performance.news:
+        self.cancel(context)
+        for line in dict.fromkeys(self._performance.news):
             self.report({"WARNING"}, said(line))
         if not report.ok:
             self.report({"WARNING"}, said("The simulation breaks a promise: see Warnings in the sidebar"))
@@ -191,8 +193,8 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
 
     def _answer(self, context, event):
         """What the mouse and keys do."""
-        self._mouse = self._in_region(event)
-        playing, inside = self._work == self._played, self._is_inside()
+        self._mouse = event.mouse_x, event.mouse_y
+        playing, inside = self._work == self._played, view_under(self._area, self._mouse) is not None
         if event.type == "LEFTMOUSE":
             self._pressed = event.value == "PRESS" and inside
             if playing and self._pressed:
@@ -206,7 +208,7 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
             self._area.tag_redraw()
         elif event.type in WHEEL and self._performance.holds(self._hand):
             self._deepen(WHEEL[event.type])
-        elif inside and (event.type in LOOKING or event.type in DIGITS):
+        elif inside and _looks(event):
             return {"PASS_THROUGH"}
         elif event.value == "PRESS":
             self._key(event.type)
@@ -228,9 +230,11 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
 
     def _press(self) -> None:
         """Takes hold of what is under the mouse."""
-        if not self._is_inside() or self._performance.holds(self._hand):
+        region = view_under(self._area, self._mouse)
+        if region is None or self._performance.holds(self._hand):
             return
-        found = pick(self._performance.take.cast, self._region, self._view, self._mouse)
+        self._region = region
+        found = pick(self._performance.take.cast, region, region.data, self._pixel)
         if found is None:
             return
         try:
@@ -246,14 +250,15 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
     def _lead(self) -> None:
         """Takes the hand to where the mouse is, as far away as it was."""
         if self._performance.holds(self._hand):
-            place = view3d_utils.region_2d_to_location_3d(self._region, self._view, self._mouse, self._depth)
+            place = view3d_utils.region_2d_to_location_3d(self._region, self._region.data, self._pixel, self._depth)
             self._performance.move(self._hand, place)
 
     def _deepen(self, turns: float) -> None:
         """Takes the hand farther from the eye."""
-        away = np.array(view3d_utils.region_2d_to_vector_3d(self._region, self._view, self._mouse))
-        eye = np.array(view3d_utils.region_2d_to_origin_3d(self._region, self._view, self._mouse))
-        far = (self._depth - eye) @ away if self._view.is_perspective else self._view.view_distance
+        view = self._region.data
+        away = np.array(view3d_utils.region_2d_to_vector_3d(self._region, view, self._pixel))
+        eye = np.array(view3d_utils.region_2d_to_origin_3d(self._region, view, self._pixel))
+        far = (self._depth - eye) @ away if view.is_perspective else view.view_distance
         self._depth = self._depth + DEEPER * turns * far * away
         self._lead()
 
@@ -271,33 +276,20 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
             self._area.header_text_set(line)
 
     @property
-    def _view(self):
-        return self._area.spaces.active.region_3d
+    def _pixel(self) -> tuple[float, float]:
+        """Where the mouse is in the region of the hand."""
+        return self._mouse[0] - self._region.x, self._mouse[1] - self._region.y
 
-    def _in_region(self, event) -> tuple[float, float]:
-        return event.mouse_x - self._region.x, event.mouse_y - self._region.y
 
-    def _is_inside(self) -> bool:
-        x, y = self._mouse
-        inside = 0 <= x < self._region.width and 0 <= y < self._region.height
-        # sidebars and toolbars lie over the view
-        over = (region for region in self._area.regions if region.type not in ("WINDOW", "HEADER", "XR"))
-        x, y = x + self._region.x, y + self._region.y
-        return inside and not any(
-            own.x <= x < own.x + own.width and own.y <= y < own.y + own.height for own in over if own.width > 1
-        )
+def _looks(event) -> bool:
+    """Whether an event only turns the view: with these keys the wheel changes the frame, and 0 the camera."""
+    changes = event.alt or (event.ctrl and event.type == "NUMPAD_0")
+    return not changes and (event.type in LOOKING or event.type in DIGITS)
 
 
 def _largest_view(context):
     views = [area for area in context.window.screen.areas if area.type == "VIEW_3D"]
     return max(views, key=lambda area: area.width * area.height, default=None)
-
-
-def _redraw(context) -> None:
-    for window in context.window_manager.windows:
-        for area in window.screen.areas:
-            if area.type == "VIEW_3D":
-                area.tag_redraw()
 
 
 CLASSES = (ARMATURE_DYNAMICS_OT_grab,)

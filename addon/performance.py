@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import bpy
 import numpy as np
 
 from ..core import SimulationError
@@ -28,7 +29,13 @@ HANDS = 8
 
 SAG, STRONG = 0.1, 3.0
 """A hand's spring gives by this part of the character's height under its weight, and pulls with no more than so many
-times that."""
+times that;"""
+
+EARTH = 9.81
+"""of the weight that it has on Earth [m/s²] where gravity is less, or none."""
+
+STIFFEST = 1024.0
+"""Springs are made no more than so many times as stiff as they were, and no softer by more."""
 
 LEAST, MOST = 0.1, 0.6
 """The time budget of an adaptive simulation is between these parts of a frame's time: drawing takes its part."""
@@ -42,7 +49,7 @@ clock = time.perf_counter
 @dataclass
 class Hold:
     """A link of an actor of so much `weight` [N] that is held at a `point` (3,) by the `mouse` device; `springs` are of
-    its hand."""
+    its hand, and are made `stiffer` so many times."""
 
     actor: Actor
     weight: float
@@ -50,6 +57,7 @@ class Hold:
     point: np.ndarray
     mouse: Mouse
     springs: Springs
+    stiffer: float = 1.0
     is_pinned: bool = False
 
 
@@ -80,7 +88,9 @@ class Performance:
         self.start, self.frame, self.news = frame, frame, []
         self.pace = 1.0
         """Of the simulation's time against the clock's."""
-        self.take = Take(armature, frame, max(frame + 1, frames(armature)[1]))
+        # what begins after its range goes along with the rest of the scene's
+        ends = frames(armature)[1], bpy.context.scene.frame_end
+        self.take = Take(armature, frame, next((end for end in ends if end > frame), frame + 1))
         self._held: list[Hold | None] = [None] * HANDS
         self._boxes: Mailboxes | None = None
         self._puppets: Puppets | None = None
@@ -98,6 +108,7 @@ class Performance:
         """Makes the simulation, yielding (what is done, progress 0 … 1)."""
         made = self.take
         yield from made.prepare(partial(adaptive_settings.live, budget=self._budget), Cycle(made.end - made.start + 1))
+        yield "prepare", 0.6
         self._boxes = Mailboxes(sizes(HANDS))
         self._live = Live(made.simulation, self._boxes, HANDS, self.news.append)
         self._coupling = Coupling(self._boxes, [Springs(felt=False)] * HANDS, self.news.append)
@@ -106,7 +117,9 @@ class Performance:
             DeviceLoop(mouse, self._boxes, hand, self.news.append) for hand, mouse in enumerate(self._mice)
         ]
         self._forces = self._boxes.reader("forces")
+        yield "prepare", 0.8
         self._puppets = Puppets(made.members, made.cast)
+        yield "prepare", 1.0
         self._puppets.show(self.frame, made.simulation.poses)
 
     def advance(self, now: float | None = None) -> bool:
@@ -148,7 +161,8 @@ class Performance:
         point = pose[:3, :3].T @ (np.asarray(place, dtype=float) - pose[:3, 3])
         self._live.hold(Grip(name, point), hand)
         mass = sum(own.mass for own in character.links)
-        weight = mass * max(float(np.linalg.norm(gravity(actor.armature))), 1e-3)
+        least = EARTH / actor.armature.armature_dynamics.life_scale
+        weight = mass * max(float(np.linalg.norm(gravity(actor.armature))), least)
         stiffness = weight / (SAG * character.height)
         springs = Springs(stiffness=stiffness, strength=STRONG * weight, load=mass, felt=False)
         held = Hold(actor, weight, link, point, self._mice[hand], springs)
@@ -182,9 +196,10 @@ class Performance:
         """Makes the springs of all hands that hold something so many times as stiff and strong."""
         for hand, held in enumerate(self._held):
             if held:
-                own = held.springs
-                held.springs = replace(own, stiffness=factor * own.stiffness, strength=factor * own.strength)
-                self._coupling.hands[hand].take(held.springs)
+                held.stiffer = float(np.clip(factor * held.stiffer, 1.0 / STIFFEST, STIFFEST))
+                own, more = held.springs, held.stiffer
+                springs = replace(own, stiffness=more * own.stiffness, strength=more * own.strength)
+                self._coupling.hands[hand].take(springs)
 
     def holds(self, hand: int | None) -> bool:
         return hand is not None and self._held[hand] is not None
@@ -204,7 +219,7 @@ class Performance:
             ends = np.array([pose[:3, :3] @ held.point + pose[:3, 3], held.mouse.place])
             force = float(np.linalg.norm(own.pulls.tolist()[3:]))
             back = own.share * forces[1 + 6 * hand :][3:6]
-            strength, height = held.springs.strength, held.actor.character.height
+            strength, height = own.springs.strength, held.actor.character.height
             found.append(Pull(ends, force, strength, back, height, held.weight, held.is_pinned))
         return found
 

@@ -27,6 +27,19 @@ class Picked:
     place: np.ndarray
 
 
+def view_under(area, mouse: tuple[float, float]):
+    """The region of a 3D view that is at a place of its window [pixels], one of four in a quad view; None where there
+    is none, or sidebars and toolbars lie over it."""
+    under = [own for own in area.regions if _is_in(own, *mouse)]
+    if any(own.type not in ("WINDOW", "HEADER", "XR") and own.width > 1 for own in under):
+        return None
+    return next((own for own in under if own.type == "WINDOW"), None)
+
+
+def _is_in(region, x: float, y: float) -> bool:
+    return region.x <= x < region.x + region.width and region.y <= y < region.y + region.height
+
+
 def pick(cast: Cast, region, view, mouse: tuple[float, float]) -> Picked | None:
     """What is at a place of a 3D view's region [pixels], or None."""
     return _on_skin(cast, region, view, mouse) or _on_bones(cast, region, view, mouse)

@@ -12,6 +12,7 @@ from . import rival, stage
 from .cast import Actor, Cast
 from .chain import Chain, bone_poses, local_of, to_pose, unposed
 from .convert import Character
+from .rig import refuse_unusable
 from .role import ANIMATED
 
 
@@ -31,10 +32,10 @@ class Puppets:
         return self
 
     def __exit__(self, *_) -> None:
-        if self._before:
+        before, self._before = self._before, []
+        if before:
             self._scene.frame_set(self._came[0], subframe=self._came[1])
-        while self._before:
-            stage.restore(*self._before.pop())
+        stage.restore_all(before)
 
     def show(self, frame: int, poses: np.ndarray) -> None:
         """Shows all links at poses (n, 4, 4) at the scene's `frame`."""
@@ -58,15 +59,18 @@ class _Puppet:
             self._pose = Chain(armature, character, source)
         else:
             self._pose = _Deformed(armature, character, source)
-        self._bones = {bone: armature.pose.bones[character.rig.names[bone]] for bone in self._pose.tracks}
+        self._names = {bone: character.rig.names[bone] for bone in self._pose.tracks}
 
     def show(self, frame: int, poses: np.ndarray) -> None:
-        """Poses the armature, which stands at the scene's `frame`, as its links are (n, 4, 4)."""
+        """Poses the armature, which stands at the scene's `frame`, as its links are (n, 4, 4). Raises ConversionError
+        where it is edited or hidden meanwhile, ReferenceError where it is gone."""
+        refuse_unusable(self.actor.armature)
         source = replace(self.actor.source, start=frame)
         targets = bone_poses(self.actor.character, source, poses[None])[0]
         locals_, _ = self._pose.posed(source.at(frame)[0], targets)
-        for bone, pose_bone in self._bones.items():
-            pose_bone.matrix_basis = locals_[bone]
+        bones = self.actor.armature.pose.bones
+        for bone, name in self._names.items():
+            bones[name].matrix_basis = locals_[bone]
 
 
 class _Deformed:
@@ -82,10 +86,11 @@ class _Deformed:
         begin, _ = source.at(source.start)
         self._scales = {bone: self._local(begin, bone).to_scale() for bone in carried}
         self._kept = {bone: np.linalg.inv(begin[self._carrier[bone]]) @ begin[bone] for bone in carried}
-        for bone in carried:
-            pose_bone = armature.pose.bones[rig.names[bone]]
-            rivals = rival.rivals(armature, {pose_bone.name})
-            rival.mute(armature, pose_bone, rival.Muted.of([own for own in rivals if own.holder == pose_bone.name]))
+        names = {rig.names[bone] for bone in carried}
+        rivals = rival.rivals(armature, names)
+        for name in names:
+            own = [each for each in rivals if each.holder == name]
+            rival.mute(armature, armature.pose.bones[name], rival.Muted.of(own))
 
     def posed(self, own: np.ndarray, targets: np.ndarray) -> tuple[dict[int, Matrix], dict[int, Matrix]]:
         """As of a Chain."""

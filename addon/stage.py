@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import bpy
@@ -64,6 +65,13 @@ def restore(armature, played: Played) -> None:
     for bone in armature.pose.bones:
         bone.rotation_mode, bone.location, rotation, bone.scale = played.channels[bone.name]
         _set_rotation(bone, rotation)
+
+
+def restore_all(before: Iterable[tuple[bpy.types.Object, Played]]) -> None:
+    """The same of several armatures; those that were removed meanwhile need nothing back."""
+    for armature, played in before:
+        with suppress(ReferenceError):
+            restore(armature, played)
 
 
 def play_source(armature) -> None:

@@ -55,8 +55,7 @@ class Take:
     def __exit__(self, *_) -> None:
         if self.is_written:
             return
-        for member, played in zip(self.members, self._before):
-            stage.restore(member, played)
+        stage.restore_all(zip(self.members, self._before))
         for baked in self._bakes:
             bpy.data.actions.remove(baked.action)
 
@@ -70,11 +69,13 @@ class Take:
         self.cast, self._surroundings = yield from casting
         fields, news = yield from named("sample", read_fields(start, end, members))
         self._grips, found = connection.connect(self.cast, start, end, frame_time())
+        yield "prepare", 0.0
         for actor in self.cast.actors:
             warnings += objections(self.cast, actor)
         warnings += found + self._surroundings.warnings + news + objection.whirls(self.cast, start)
         model = compile_model(self.cast.linkage)
         self._adaptive = choose(model, armature.armature_dynamics.substeps, warnings)
+        yield "prepare", 0.2
         self.simulation = simulation_of(armature, self.cast, start, cycle, model, fields, self._adaptive, warnings)
         self._driven = bool(fields) or is_driven(self.cast, self._grips, self.simulation.world.guidance is not None)
         self._clock.append(time.perf_counter())

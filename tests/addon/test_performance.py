@@ -227,6 +227,81 @@ def test_what_is_keyed_of_directing_counts_from_where_it_begins():
     assert fallen[0] < 0.05 and fallen[1] > 0.5
 
 
+def test_what_begins_after_its_range_goes_along_with_the_scene():
+    """An armature that a moving object carries is carried on, as it is seen: not left where its range ended."""
+    armature, carrier = chain(count=3, height=1.5), bpy.data.objects.new("Carrier", None)
+    bpy.context.collection.objects.link(carrier)
+    armature.parent = carrier
+    for frame, x in ((1, 0.0), (101, 10.0)):
+        carrier.location.x = x
+        carrier.keyframe_insert("location", frame=frame)
+    make_dynamic(armature)
+    armature.pose.bones["bone0"].armature_dynamics.role = "ANIMATED"
+    armature.armature_dynamics.frame_start, armature.armature_dynamics.frame_end = 1, 20
+    bpy.context.scene.frame_set(51)
+    begin = bones(armature)[0, 0, 3]
+    performance = playing(armature, start=51)
+    for i in range(20):
+        performance.advance(i * FRAME)
+    seen = bones(armature)[0, 0, 3]
+    bpy.context.scene.frame_set(71)
+    assert begin == pytest.approx(5.0, abs=0.2) and seen - begin > 1.5
+    assert performance.take.simulation.poses[0, 0, 3] == pytest.approx(seen, abs=1e-4)
+    performance.__exit__(None, None, None)
+
+
+def test_without_gravity_hands_pull_as_on_earth():
+    """Where nothing weighs anything hands would be no stronger than that, and hold nothing."""
+    armature = chain(count=3, height=1.5)
+    make_dynamic(armature)
+    bpy.context.scene.use_gravity = False
+    performance = playing(armature)
+    mass = sum(link.mass for link in performance.take.cast.links)
+    hand = hand_of(performance, "bone2")
+    drag(performance, hand, (0.0, 0.0, 0.5), 72, 0.0)
+    (pull,) = performance.pulls()
+    assert pull.strength == pytest.approx(3.0 * 9.81 * mass)
+    assert np.linalg.norm(pull.ends[1] - pull.ends[0]) < 0.1
+    performance.__exit__(None, None, None)
+
+
+def test_keys_that_are_held_down_make_springs_no_stiffer_than_can_be_simulated():
+    """Held keys repeat: 200 times twice as stiff ends no performance, nor half as stiff."""
+    armature = chain(count=3, height=1.5)
+    make_dynamic(armature)
+    performance = playing(armature)
+    hand = hand_of(performance, "bone2")
+    drag(performance, hand, (0.0, 0.0, 0.0), 3, 0.0)
+    strength = performance.pulls()[0].strength
+    for factor, most in ((2.0, 1024.0), (0.5, 1.0 / 1024.0)):
+        for _ in range(2000):
+            performance.stiffen(factor)
+        drag(performance, hand, (0.3, 0.0, 0.3), 24, 1.0)
+        assert performance.pulls()[0].strength == pytest.approx(most * strength)
+    performance.__exit__(None, None, None)
+
+
+def test_what_is_edited_or_removed_while_it_plays_ends_it():
+    """In another window: what is posed is not there any more."""
+    for mode in ("EDIT", "REMOVED"):
+        armature, other = chain(count=3, height=1.5), chain(count=2, name="Other")
+        make_dynamic(armature)
+        performance = playing(armature)
+        performance.advance(0.0)
+        if mode == "EDIT":
+            bpy.context.view_layer.objects.active = armature
+            bpy.ops.object.mode_set(mode="EDIT")
+            with pytest.raises(ValueError, match="is being edited"):
+                performance.advance(FRAME)
+            bpy.ops.object.mode_set(mode="OBJECT")
+        else:
+            bpy.data.objects.remove(armature)
+            with pytest.raises(ReferenceError):
+                performance.advance(FRAME)
+        performance.__exit__(None, None, None)
+        bpy.data.objects.remove(other)
+
+
 def test_there_are_so_many_hands_and_no_more():
     """One line says so."""
     armature = chain(count=4)
