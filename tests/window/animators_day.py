@@ -89,7 +89,7 @@ def scroll(button: int):
 
 def find(what: str, x: float):
     """Moves the mouse down the sidebar, so far from its left edge, until it is over a button: first in the part that is
-    shown, then from the top on, scrolling."""
+    shown, then from the top on, scrolling. What was too slow to be seen the first time is seen the second."""
     step = int(STEP * bpy.context.preferences.system.ui_scale)
     for page in range(6):
         yield from drawn()

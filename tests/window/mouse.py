@@ -33,7 +33,7 @@ def until(condition):
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, f"waited in vain, see line {condition.__code__.co_firstlineno}"
-        yield 0.1
+        yield 0.05
 
 
 def ask(*arguments):
@@ -42,7 +42,7 @@ def ask(*arguments):
     part.write_text(" ".join(map(str, arguments)))
     part.rename(asked)
     yield from until(lambda: not asked.exists())
-    yield 0.2
+    yield 0.1
 
 
 def point(region, x: float, from_top: float):
