@@ -124,7 +124,7 @@ def test_discard_leaves_no_empty_animation_and_no_user(armature):
     assert action.users == users if action else armature.animation_data is None
 
 
-@pytest.mark.parametrize("work", ["sample", "simulate", "bake", "measure"])
+@pytest.mark.parametrize("work", ["sample", "prepare", "simulate", "bake", "measure"])
 def test_a_take_that_is_stopped_leaves_nothing(armature, work):
     """Esc at any moment: no action, no keys, no moved playhead (design: keys are written in one go at the end)."""
     bpy.ops.armature_dynamics.make_dynamic()
@@ -296,5 +296,5 @@ def test_progress_is_reported_all_the_way(armature):
     for work, progress in watched():
         assert 0 <= progress <= 1
         seen.append(work)
-    assert list(dict.fromkeys(seen)) == ["sample", "simulate", "bake", "measure"]
+    assert list(dict.fromkeys(seen)) == ["sample", "prepare", "simulate", "bake", "measure"]
     assert finished(take.take(armature)).ok
