@@ -53,13 +53,13 @@ def _on_skin(cast: Cast, region, view, mouse) -> Picked | None:
     if not hit:
         return None
     for actor in cast.actors:
-        bone = _bone_of(actor, thing.original, thing.evaluated_get(graph).data, face, np.array(place))
+        bone = _bone_of(actor, thing.original, thing.evaluated_get(graph), face, np.array(place))
         if bone is not None:
             return Picked(actor, bone, np.array(place))
     return None
 
 
-def _bone_of(actor: Actor, thing, mesh, face: int, place: np.ndarray) -> str | None:
+def _bone_of(actor: Actor, thing, evaluated, face: int, place: np.ndarray) -> str | None:
     """The bone that carries a face of an object the most, if an actor's armature moves that."""
     rig, carrier = actor.character.rig, actor.character.carrier
     if thing.parent == actor.armature and thing.parent_type == "BONE":
@@ -69,12 +69,15 @@ def _bone_of(actor: Actor, thing, mesh, face: int, place: np.ndarray) -> str | N
         return None
     weights: dict[str, float] = {}
     names = [group.name for group in thing.vertex_groups]
+    # what was hit: of curves, and where only the graphics card subdivides it, the object's data is something else
+    mesh = evaluated.to_mesh()
     for corner in mesh.polygons[face].vertices if face < len(mesh.polygons) else ():
         for group in mesh.vertices[corner].groups:
             # weights may be left of groups that are gone
             name = names[group.group] if group.group < len(names) else ""
             if name in rig.index and carrier[rig.index[name]] >= 0:
                 weights[name] = weights.get(name, 0.0) + group.weight
+    evaluated.to_mesh_clear()
     return max(weights, key=weights.get) if weights else _nearest(actor, place)
 
 

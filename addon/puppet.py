@@ -74,14 +74,21 @@ class _Puppet:
 
 
 class _Deformed:
-    """As a Chain, the deform bones that are carried by links, whatever they hang from."""
+    """As a Chain, the deform bones that are carried by links, whatever they hang from, and what is between them."""
 
     def __init__(self, armature, character: Character, source) -> None:
         rig, data = character.rig, armature.data.bones
         self._bones = [data[name] for name in rig.names]
         self._parents = [rig.index[bone.parent.name] if bone.parent else -1 for bone in self._bones]
-        self._carrier = character.carrier.tolist()
-        carried = [i for i, bone in enumerate(self._bones) if bone.use_deform and _is_carried(character, i)]
+        deform = [i for i, bone in enumerate(self._bones) if bone.use_deform and _is_carried(character, i)]
+        self._carrier = carried = {bone: int(character.carrier[bone]) for bone in deform}
+        for bone in deform:
+            chain, above = [], self._parents[bone]
+            while above >= 0 and above not in carried:
+                chain.append(above)
+                above = self._parents[above]
+            # what hangs from what is posed comes along, and would carry the bone twice
+            carried |= dict.fromkeys(chain if above >= 0 else (), carried[bone])
         self.tracks = sorted(carried, key=lambda bone: len(self._bones[bone].parent_recursive))
         begin, _ = source.at(source.start)
         self._scales = {bone: self._local(begin, bone).to_scale() for bone in carried}
@@ -89,8 +96,10 @@ class _Deformed:
         names = {rig.names[bone] for bone in carried}
         rivals = rival.rivals(armature, names)
         for name in names:
-            own = [each for each in rivals if each.holder == name]
-            rival.mute(armature, armature.pose.bones[name], rival.Muted.of(own))
+            pose_bone, own = armature.pose.bones[name], rival.Muted.of([each for each in rivals if each.holder == name])
+            before = rival.muted(pose_bone)
+            both = rival.Muted(before.constraints + own.constraints, before.drivers + own.drivers)
+            rival.mute(armature, pose_bone, both)
 
     def posed(self, own: np.ndarray, targets: np.ndarray) -> tuple[dict[int, Matrix], dict[int, Matrix]]:
         """As of a Chain."""

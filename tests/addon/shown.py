@@ -32,7 +32,7 @@ REFUSING = {
 } | dict.fromkeys(("adaptive.py", "mesh.py", "hull.py"), "ValueError")  # fmt: skip
 """Files of the core, and the errors in them that what an animator does may lead to, or what says it."""
 
-WORDS = ("prepare", "sample", "simulate", "bake", "measure", "grabbing", "fixed", "hinge", "slider", "universal",
+WORDS = ("sample", "prepare", "simulate", "bake", "measure", "grabbing", "fixed", "hinge", "slider", "universal",
          "ball", "armature", "bones", "connections", " and ")  # fmt: skip
 """Single words that messages have in them."""
 

@@ -9,6 +9,7 @@ from armature_dynamics.addon import stage
 from armature_dynamics.addon.operators import make_dynamic
 from armature_dynamics.addon.performance import HANDS, SAG, Performance
 from armature_dynamics.addon.take import finished
+from conftest import generated
 from rigs import chain, curves, key, make_rig, values
 
 FRAME = 1 / 24
@@ -109,6 +110,28 @@ def test_deform_bones_of_a_control_rig_are_shown_where_its_controls_bring_them(g
     stage.discard(generated_rig)
     after = stage.record(generated_rig)
     assert after.muted == before.muted and after.channels == before.channels
+
+
+@pytest.mark.slow
+def test_what_hangs_between_deform_bones_comes_along_once(tmp_path_factory):
+    """A cat's toes hang from bones that hang from its feet: fallen by a metre, they were seen two metres lower."""
+    bpy.ops.wm.open_mainfile(filepath=str(generated(tmp_path_factory, "cat")))
+    rig = bpy.context.view_layer.objects.active = bpy.data.objects["rig"]
+    make_dynamic(rig)
+    before = stage.record(rig)
+    performance = playing(rig)
+    for i in range(10):
+        performance.advance(i * FRAME)
+    seen = bones(rig)
+    finished(performance.record())
+    performance.__exit__(None, None, None)
+    (kept,) = look(rig, 11, 1)
+    deform = [i for i, bone in enumerate(rig.data.bones) if bone.use_deform]
+    assert "DEF-r_palm.004.R" in rig.data.bones
+    assert np.linalg.norm(kept[deform, :3, 3] - seen[deform, :3, 3], axis=-1).max() < 1e-3
+    stage.discard(rig)
+    assert stage.record(rig).muted == before.muted
+    assert not any(own.mute for bone in rig.pose.bones if bone.bone.use_deform for own in bone.constraints)
 
 
 def test_a_pinned_bone_stays_and_others_can_be_held():

@@ -91,6 +91,33 @@ def test_the_skin_tells_which_bone_it_is():
     assert pick(cast, region, view, pixel(view, (0.1, -0.2, 1.1))).bone == "bone0", "without weights the nearest"
 
 
+def test_skins_that_are_subdivided_or_curves_are_picked():
+    """The face that is hit is one of what is seen, not of the mesh or the curve that was modelled."""
+    armature = chain(count=3, height=1.0)
+    corners = [(0.3 * i, -0.2, 0.8 + 0.4 * j) for i in range(4) for j in range(2)]
+    skin = mesh_object("Skin", corners, [(2 * i, 2 * i + 2, 2 * i + 3, 2 * i + 1) for i in range(3)])
+    for i in range(3):
+        skin.vertex_groups.new(name=f"bone{i}").add([2 * i, 2 * i + 1, 2 * i + 2, 2 * i + 3], 1.0, "REPLACE")
+    skin.modifiers.new("Armature", "ARMATURE").object = armature
+    subdivision = skin.modifiers.new("Subdivision", "SUBSURF")
+    subdivision.subdivision_type, subdivision.levels = "SIMPLE", 3
+    line = bpy.data.curves.new("Tail", "CURVE")
+    line.dimensions, line.bevel_depth = "3D", 0.05
+    spline = line.splines.new("POLY")
+    spline.points.add(1)
+    for point, x in zip(spline.points, (0.0, 0.9)):
+        point.co = x, -0.3, 1.5, 1.0
+    tail = bpy.data.objects.new("Tail", line)
+    bpy.context.collection.objects.link(tail)
+    tail.modifiers.new("Armature", "ARMATURE").object = armature
+    bpy.context.view_layer.objects.active = armature
+    cast = made(armature)
+    region, view = seen_from((0.45, -FAR, 1.0))
+    for i, x in enumerate((0.1, 0.45, 0.8)):
+        assert pick(cast, region, view, pixel(view, (x, -0.2, 1.1))).bone == f"bone{i}"
+        assert pick(cast, region, view, pixel(view, (x, -0.35, 1.5))).bone == f"bone{i}"
+
+
 def test_what_is_parented_to_a_bone_is_its_skin():
     """Hats and armour are not deformed. What is no part of the character is looked through."""
     armature = chain(count=2, height=1.0)
