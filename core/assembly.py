@@ -68,22 +68,13 @@ class Leaves:
 
     def link_view(self, array: np.ndarray) -> np.ndarray:
         """The part of a per-link array that belongs to these leaves, (count, links, ...)."""
-        own, shape = self._own_links
-        return array[own].reshape(shape + array.shape[1:])
+        end = self.first_link + self.count * self.links
+        return array[self.first_link : end].reshape(self.count, self.links, *array.shape[1:])
 
     def freedom_view(self, array: np.ndarray) -> np.ndarray:
         """The part of a per-freedom array that belongs to these leaves, (count, freedoms, ...)."""
-        own, shape = self._own_freedoms
-        return array[own].reshape(shape + array.shape[1:])
-
-    @cached_property
-    def _own_links(self) -> tuple[slice, tuple[int, int]]:
-        return slice(self.first_link, self.first_link + self.count * self.links), (self.count, self.links)
-
-    @cached_property
-    def _own_freedoms(self) -> tuple[slice, tuple[int, int]]:
         end = self.first_freedom + self.count * self.freedoms
-        return slice(self.first_freedom, end), (self.count, self.freedoms)
+        return array[self.first_freedom : end].reshape(self.count, self.freedoms, *array.shape[1:])
 
 
 @dataclass(frozen=True)

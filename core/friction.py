@@ -118,8 +118,7 @@ def solve(
 
 def _nothing_approaches(u: np.ndarray, limits: int, contacts: int) -> bool:
     """Whether no impulse at all is the solution, but for what rounding makes of zero [rad/s or m/s]."""
-    normals, rest = u[limits : limits + 3 * contacts : 3], u[:limits]
-    return not (np.count_nonzero(normals < -TINY) or np.count_nonzero(rest < -TINY))
+    return not np.count_nonzero(u[limits : limits + 3 * contacts : 3] < -TINY) + np.count_nonzero(u[:limits] < -TINY)
 
 
 def energy(G: np.ndarray, u_free: np.ndarray, impulses: np.ndarray) -> float:
@@ -160,15 +159,6 @@ def _order(scalars: int, contacts: int, rows: int) -> np.ndarray:
     return order
 
 
-@lru_cache(maxsize=64)
-def _floor(equalities: int, split: int, rows: int) -> np.ndarray:
-    """The least impulses (rows,): zero for unilateral rows, none for others."""
-    floor = np.zeros(rows)
-    floor[:equalities] = floor[split:] = -np.inf
-    floor.flags.writeable = False
-    return floor
-
-
 class _Problem:
     """The problem with scaled rows (unit diagonal) in the order: scalar rows, normals, first rows of pairs, second.
 
@@ -202,7 +192,8 @@ class _Problem:
         movable = diagonal > UNMOVED * diagonal.max(initial=TINY)
         scale = movable / np.maximum(self.root, TINY)
         self.G = G.take(self.order, axis=0).take(self.order, axis=1)
-        self.G *= scale[:, None] * scale
+        self.G *= scale[:, None]
+        self.G *= scale
         self.u = u.take(self.order) * scale
         # A row that is hardly moved has a large scaled velocity: it must not be what others are measured by.
         fastest = np.abs(u).max() * max(np.count_nonzero(movable), 1) / max(self.root @ movable, TINY)
@@ -212,7 +203,8 @@ class _Problem:
         # A pair's unit of impulse differs from its normal's, and friction with it.
         normal, pair = scale[self.bounds], scale[self.split : self.split + len(friction)]
         self.friction = friction * normal / np.maximum(pair, np.maximum(1e-6 * normal, TINY))
-        self.floor = _floor(equalities, self.split, len(self.order))
+        self.floor = np.zeros(len(self.u))
+        self.floor[:equalities] = self.floor[self.split :] = -np.inf
         self.least = self.floor[: self.split]
 
     def _with(

@@ -240,8 +240,7 @@ def push(
         if against is not None:
             moves -= leaves.moves_or_world.take(against, axis=0)
         slots = len(kin.columns)
-        pushes = (wrenches.reshape(-1, 6) @ kin.columns.T).reshape(len(link), width, slots)
-        pushes *= moves[:, None]
+        pushes = (wrenches.reshape(-1, 6) @ kin.columns.T).reshape(len(link), width, slots) * moves[:, None]
         columns[:, at] += pushes.reshape(len(link) * width, slots).T
         return
     at = np.arange(columns.shape[1])[at].reshape(-1, width)

@@ -344,7 +344,7 @@ class World:
     @property
     def acting(self) -> tuple:
         """What acts on links from outside."""
-        return tuple(filter(None, (self.fields, self.guidance, self.grips)))
+        return tuple(each for each in (self.fields, self.guidance, self.grips) if each)
 
     @property
     def driven(self) -> bool:
