@@ -9,10 +9,10 @@ are worth moving. Everything costs O(k log(n / k)) for k joints that are active 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from .active_region import ActiveRegion, Choice, shares
 from .dynamics import GRAVITY
 from .error_queue import ApproximateAcceleration, Descent, Measure
 from .hierarchy import Hierarchy, ranges, vector
@@ -20,21 +20,6 @@ from .model import CRAWL, Model
 from .moving_articulation import MovingArticulation
 from .partition import ARITY
 from .zones import RigidNodes, Zones
-
-
-@dataclass(frozen=True)
-class ActiveRegion:
-    """Joints chosen by their velocities.
-
-    `links` (k,), ascending: whose joints are to move; `dropped` (d,), ascending: those that had velocities before and
-    are to be stopped. `velocities` (f,) [rad/s or m/s]: of the freedoms of `links` in turn, before anything is stopped.
-    `error`: the root of Σ v⁺ᵀ W v⁺ over the joints that are not among `links`.
-    """
-
-    links: np.ndarray
-    dropped: np.ndarray
-    velocities: np.ndarray
-    error: float
 
 
 class Activity(Hierarchy):
@@ -60,6 +45,9 @@ class Activity(Hierarchy):
         velocity = self.articulation.velocity[: model.n]
         self._damping = np.append(model.damping + model.drive_damping, 0.0)[velocity]
         self._friction = np.append(model.friction, 0.0)[velocity]
+        self._movable = np.zeros(self.partition.joints + 1, dtype=bool)
+        self._movable[: model.n] = np.diff(model.coordinates.v_start) > 0
+        self.share = shares(model, self.partition)
         self._ball = np.isin(model.coordinates.kinds, ("spherical", "free"))
         self._rigid = RigidNodes(self.articulation, model)
         self.place(self.q)
@@ -122,10 +110,12 @@ class Activity(Hierarchy):
         threshold: float | None = None,
         joints: int | None = None,
         measure: Measure = Measure.ABSOLUTE_LINKAGE,
+        compensated: bool = False,
     ) -> ApproximateAcceleration:
         """The accelerations that matter while the joints of `links` (k,) move with `v` (f,) [rad/s or m/s], one for
         each of their freedoms in turn, and no others: with an error of at most `threshold` in the measure, or of the
-        nodes that have the largest until at least so many `joints` are computed; with both, whatever comes first."""
+        nodes that have the largest until at least so many `joints` are computed; with both, whatever comes first.
+        `compensated`: nodes count with the share of their metric that remains when others take over what they can."""
         if threshold is None and joints is None:
             raise ValueError("nothing says how many joints to compute; give a threshold or a number of joints")
         if threshold is not None and not threshold >= 0:
@@ -133,7 +123,7 @@ class Activity(Hierarchy):
         if joints is not None and not 0 <= joints <= self.model.n:
             raise ValueError(f"{joints} joints are to be computed; give a number from 0 to {self.model.n}")
         self._refresh(self._links(links), v)
-        descent = Descent(self.articulation)
+        descent = Descent(self.articulation, self.share if compensated else None)
         threshold = 0.0 if threshold is None else float(threshold)
         if joints is None:
             descent.refine(threshold, measure)
@@ -144,30 +134,48 @@ class Activity(Hierarchy):
             raise ValueError("the accelerations are not finite; take shorter steps, or look for extreme q, v or forces")
         return result
 
-    def region(
-        self,
-        links: Sequence[str] | Sequence[int] | np.ndarray,
-        v: np.ndarray,
-        transient: ApproximateAcceleration,
-        interval: float,
-        *,
-        threshold: float | None = None,
-        joints: int | None = None,
-        favour: float = 1.0,
-    ) -> ActiveRegion:
-        """The joints worth moving after the accelerations `transient` have acted for `interval` seconds on joints
-        `links` with velocities `v`, as given to `accelerations`; what was not computed does not accelerate.
+    def fewest(
+        self, links: np.ndarray, v: np.ndarray, transient: ApproximateAcceleration, interval: float, threshold: float,
+        *, favour: float = 1.0,
+    ) -> ActiveRegion:  # fmt: skip
+        """The fewest joints without which the root of Σ v⁺ᵀ W v⁺ is at most `threshold`, after the accelerations
+        `transient` have acted for `interval` seconds on joints `links` with velocities `v`, as given to
+        `accelerations`; what was not computed does not accelerate.
 
-        The fewest joints without which the root of Σ v⁺ᵀ W v⁺ is at most `threshold`, and at most so many `joints`:
-        single ones, where the papers' queue takes nodes, since velocities are known one by one. What moves already
+        Single ones, where the papers' queue takes nodes, since velocities are known one by one. What moves already
         counts for `favour` times as much when it is ranked.
         """
-        if threshold is None and joints is None:
-            raise ValueError("nothing says how many joints to move; give a threshold or a number of joints")
-        if threshold is not None and not threshold >= 0:
+        if not threshold >= 0:
             raise ValueError(f"the threshold of velocities is {threshold}; give a number of at least zero")
-        if joints is not None and not 0 <= joints <= self.model.n:
+        some, squares = self._after(links, v, transient, interval)
+        order = np.argsort(np.where(np.isin(some, links), favour, 1.0) * squares, kind="stable")
+        rest = np.append(0.0, np.cumsum(squares[order]))
+        left = int(np.searchsorted(rest, threshold * threshold, side="right")) - 1
+        return ActiveRegion(np.sort(some[order[left:]]), float(rest[left]) ** 0.5)
+
+    def best(
+        self, links: np.ndarray, v: np.ndarray, transient: ApproximateAcceleration, interval: float, joints: int,
+        *, kept: Sequence[int] | np.ndarray = (),
+    ) -> ActiveRegion:  # fmt: skip
+        """The nodes with at most so many `joints` that are worth moving, where `fewest` takes single ones; those of the
+        links `kept` (l,) as long as they are good enough, see `Choice.region`."""
+        if not 0 <= joints <= self.model.n:
             raise ValueError(f"{joints} joints are to move; give a number from 0 to {self.model.n}")
+        p = self.partition
+        some, squares = self._after(links, v, transient, interval)
+        metric, owner = np.zeros(p.nodes + 1), p.owner[some]
+        for nodes, values in ((owner, squares), (transient.frontier, interval * interval * transient.totals)):
+            np.add.at(metric, nodes, values)
+            np.add.at(metric, p.ancestry[nodes], values[:, None])
+        nodes = np.union1d(p.closure(owner), transient.nodes)
+        return Choice(p, nodes, self.share * metric, self._movable).region(
+            joints, p.closure(p.owner[self._links(kept)])
+        )
+
+    def _after(
+        self, links: np.ndarray, v: np.ndarray, transient: ApproximateAcceleration, interval: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The joints (k,) that move after an interval, and v⁺ᵀ W v⁺ (k,) of each."""
         if not (np.isfinite(interval) and interval >= 0):
             raise ValueError(f"the interval is {interval} s; give a finite number of at least zero")
         a, before = self.articulation, self._links(links)
@@ -176,19 +184,7 @@ class Activity(Hierarchy):
         rates[np.searchsorted(some, before)] = self._rates(before, v)
         index, axis = np.nonzero(a.free[transient.links])
         rates[np.searchsorted(some, transient.links)[index], axis] += interval * transient.values
-        squares = (a.weighed(some[:, None], rates[:, :, None])[:, :, 0] ** 2).sum(-1)
-        rank = squares.copy()
-        rank[np.searchsorted(some, before)] *= favour
-        order = np.argsort(rank, kind="stable")
-        rest = np.cumsum(squares[order])
-        left = 0 if threshold is None else int(np.searchsorted(rest, threshold * threshold, side="right"))
-        if joints is not None:
-            left = max(left, len(some) - joints)
-        kept = np.sort(order[left:])
-        chosen = some[kept]
-        free = a.free[chosen]
-        error = float(rest[left - 1]) ** 0.5 if left else 0.0
-        return ActiveRegion(chosen, np.setdiff1d(before, chosen), rates[kept][free], error)
+        return some, (a.weighed(some[:, None], rates[:, :, None])[:, :, 0] ** 2).sum(-1)
 
     def zones(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> Zones:
         """The rigid zones between the joints of `links` (k,), if these are active and all others hold still, and keyed

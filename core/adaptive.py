@@ -2,7 +2,8 @@
 
 Gayle, Lin and Manocha (adaptive-contact paper), after Redon, Galoppo and Lin 2005: accelerations of all joints that
 matter are found from the top of a partition of the model, what these make of the velocities by the next refresh decides
-which joints are active until then, and impulses stop those that no longer are (see zones.py).
+which joints are active until then, and impulses stop those that no longer are (see zones.py). For an error these are
+single joints, for a number of them nodes of the partition (see active_region.py).
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from .world import World
 
 INTERVAL = 15
 """Steps between refreshes; the paper found ten to fifteen enough."""
+LASTING = 8
+"""A number of joints that stay the same is looked at after twice as many steps each time, up to so many times as many;
+an error grows with time, and is looked at as often as ever."""
 AT_ONCE = 4
-"""What is met for the first time brings a refresh, but after another of that kind only after so many steps."""
-TRANSIENT = 2
-"""With a number of joints given, so many times as many are looked at as can be active."""
+"""What is met for the first time brings a refresh; after another of that kind only after so many steps where an error
+is given, else after as many as are between refreshes."""
 KEEP = 4.0
-"""What moves counts for so many times its squared speed when active joints are ranked: moving on costs no impulse."""
+"""What moves counts for so many times its squared speed when single joints are ranked: moving on costs no impulse."""
 SLACK = (0.5, 1.25)
 """A number of active joints that the time budget chooses changes by no less and no more than these factors at once."""
 
@@ -69,18 +72,19 @@ class Adaptive:
 class Hybrid:
     """What is stepped in place of a model: its hybrid `body` and the `world` of that.
 
-    `touching` (t,): what touched when it was chosen, and whether it was chosen because something was `met` for the
-    first time; `steps` since then.
+    `touching` (t,): what touched when it was chosen; `steps` since then, for how many of these it is `calm` whatever it
+    meets, and after how many it is looked at anew, `lasts`.
 
     `before`: the model's state when the body took over, None while it does not; `error`: what was left out then, in the
-    terms of `Adaptive.threshold`.
+    terms of `Adaptive.threshold`; with a number of joints less what others are expected to take over.
     """
 
     body: HybridModel
     world: World
     error: float
     touching: np.ndarray
-    met: bool
+    calm: int
+    lasts: int
     steps: int = 0
     before: State | None = None
 
@@ -99,7 +103,7 @@ class Hybrid:
 
     def surprised(self, state: State) -> bool:
         """Whether the step to a `state` of the body met something for which it was not chosen."""
-        if self.met and self.steps < AT_ONCE:
+        if self.steps < self.calm:
             return False
         return not np.isin(_pressed(state), self.touching).all()
 
@@ -165,35 +169,43 @@ class Chooser:
         if world.follow:
             activity.drive(self._movable, _beyond_rest(world, state))
         before = np.unique(self._mover[state.v != 0.0])
-        active, error = self._chosen(before, state, self.adaptive.interval * h)
-        body = HybridModel.of(model, activity.zones(active), state, poses)
-        if not np.isin(before, active).all():
-            moving = hybrid.body if hybrid else HybridModel.of(model, activity.zones(before), state)
-            both = activity.zones(np.union1d(before, active))
-            state = replace(state, v=stopped(moving, both, body, state, given))
-        gathered = world.gathered(body).looking_near(body.enter(state), self.adaptive.interval * h)
-        touching = np.concatenate([_pressed(each) for each in (state, met) if each is not None])
-        return Hybrid(body, gathered, error, touching, met is not None), state
+        kept = np.setdiff1d(hybrid.body.active, self._floats) if hybrid else self._floats[:0]
+        active, error = self._chosen(before, kept, state, self.adaptive.interval * h)
+        lasts, touching = self.adaptive.interval, [_pressed(each) for each in (state, met) if each is not None]
+        if hybrid is not None and np.array_equal(active, hybrid.body.active):
+            body, gathered = hybrid.body, hybrid.world
+            if self.adaptive.threshold is None and met is None:
+                lasts = min(2 * hybrid.lasts, LASTING * lasts)
+        else:
+            body = HybridModel.of(model, activity.zones(active), state, poses)
+            if not np.isin(before, active).all():
+                moving = hybrid.body if hybrid else HybridModel.of(model, activity.zones(before), state)
+                both = activity.zones(np.union1d(before, active))
+                state = replace(state, v=stopped(moving, both, body, state, given))
+            gathered = world.gathered(body)
+        gathered = gathered.looking_near(body.enter(state), INTERVAL * h)
+        calm = 0 if met is None else AT_ONCE if self.adaptive.threshold is not None else self.adaptive.interval
+        return Hybrid(body, gathered, error, np.concatenate(touching), calm, lasts), state
 
-    def _chosen(self, before: np.ndarray, state: State, span: float) -> tuple[np.ndarray, float]:
-        """The links whose joints are to be active for `span` seconds after those of `before` were, and the error."""
+    def _chosen(self, before: np.ndarray, kept: np.ndarray, state: State, span: float) -> tuple[np.ndarray, float]:
+        """The links whose joints are to be active for `span` seconds after those of `before` were, those `kept` if they
+        may be, and the error."""
         adaptive, activity = self.adaptive, self.activity
         v = state.v[ranges(self.model.coordinates.v_start, before)]
         threshold, joints = adaptive.threshold, self._budgeted(span / adaptive.interval)
         if threshold == 0.0:
             return self._movable, 0.0
-        transient = activity.accelerations(
-            before, v,
-            threshold=None if threshold is None else 0.5 * threshold / (span * span),
-            joints=None if joints is None else min(TRANSIENT * joints, self.model.n),
-        )  # fmt: skip
-        region = activity.region(
-            before, v, transient, span, threshold=None if threshold is None else 0.5 * threshold / span, joints=joints,
-            favour=KEEP,
-        )  # fmt: skip
+        if threshold is None:
+            transient = activity.accelerations(before, v, joints=joints, compensated=True)
+            region, missed = activity.best(before, v, transient, span, joints, kept=kept), 0.0
+        else:
+            # what others take over of what rests is estimated at best, and does not count
+            transient = activity.accelerations(before, v, threshold=0.5 * threshold / (span * span))
+            region = activity.fewest(before, v, transient, span, 0.5 * threshold / span, favour=KEEP)
+            missed = span * transient.error
         chosen = np.union1d(region.links, self._floats)
         # a body of no joints would be none
-        return chosen if len(chosen) else self._movable[:1], span * (region.error + span * transient.error)
+        return chosen if len(chosen) else self._movable[:1], span * (region.error + missed)
 
 
 def reaches(model: Model, reach: np.ndarray) -> np.ndarray:

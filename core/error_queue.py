@@ -37,7 +37,8 @@ class ApproximateAcceleration:
 
     `links` (k,): whose joints are computed; `freedoms` (f,) and `values` (f,) [rad/s² or m/s²]: those of their
     accelerations. `error`: a bound on the error in the measure asked for. `nv`: all freedoms. `nodes` (o,): the nodes
-    of the partition that have these joints, and all above, ascending.
+    of the partition that have these joints, and all above, ascending. `frontier` (m,): the nodes below that were not
+    opened, and their `totals` (m,).
     """
 
     links: np.ndarray
@@ -46,6 +47,8 @@ class ApproximateAcceleration:
     error: float
     nv: int
     nodes: np.ndarray
+    frontier: np.ndarray
+    totals: np.ndarray
 
     def dense(self) -> np.ndarray:
         """All joint accelerations (nv,), zero where not computed."""
@@ -56,7 +59,8 @@ class ApproximateAcceleration:
 
 class Descent:
     """A partial back-substitution: the nodes `opened`, in order, the accelerations of their joints and the `frontier`
-    of unopened nodes.
+    of unopened nodes. Of nodes other than the root only a `share` (nodes + 1,) of the total acceleration counts, None
+    for all of it.
 
     `joints`, `motion`, `squares`: of each round the joints (k,), their accelerations along the axes (k, 6), and their
     weighed squares (k,). `frontier` (f,), `forces` (f, 12) on its handles, `totals` (f,) its total accelerations, never
@@ -64,7 +68,10 @@ class Descent:
     joints' squares, `largest` the largest of them.
     """
 
-    def __init__(self, articulation: Articulation) -> None:
+    share: np.ndarray | None = None
+
+    def __init__(self, articulation: Articulation, share: np.ndarray | None = None) -> None:
+        self.share = share
         root = np.array([articulation.partition.root])
         totals, doubts = articulation.total(root, np.zeros((1, 12)))
         self._begin(articulation, totals, doubts[0])
@@ -137,8 +144,9 @@ class Descent:
         motion = np.concatenate([np.zeros((0, 6)), *self.motion])[order]
         index, axis = np.nonzero(a.free[joints])
         return ApproximateAcceleration(
-            joints, a.velocity[joints][index, axis], motion[index, axis], error, int(a.velocity[-1, 0]), nodes
-        )
+            joints, a.velocity[joints][index, axis], motion[index, axis], error, int(a.velocity[-1, 0]), nodes,
+            self.frontier, self.totals if self.share is None else self.totals / self.share[self.frontier],
+        )  # fmt: skip
 
     def spend(self, joints: int, threshold: float, measure: Measure) -> None:
         """Opens the nodes of the largest total accelerations, until at least so many `joints` that can move are
@@ -181,7 +189,8 @@ class Descent:
         self.computed += float(squares.sum())
         self.largest = max(self.largest, float(squares.max(initial=0.0)))
         self._keep(nodes, joints, motion, squares)
-        self._replace(needed, below, handles, a.total(below, handles)[0])
+        totals = a.total(below, handles)[0]
+        self._replace(needed, below, handles, totals if self.share is None else self.share[below] * totals)
 
     def _keep(self, nodes: np.ndarray, joints: np.ndarray, motion: np.ndarray, squares: np.ndarray) -> None:
         self.opened.append(nodes)

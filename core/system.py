@@ -156,7 +156,7 @@ class System:
         """With the hybrid body in place of the model, where there is one, chosen anew where that is due."""
         if self.chooser is None:
             return self
-        if self.hybrid is None or self.hybrid.steps >= self.chooser.adaptive.interval:
+        if self.hybrid is None or self.hybrid.steps >= self.hybrid.lasts:
             return self._chosen(path, h)
         if self.hybrid.before is not None:
             return self
@@ -209,9 +209,10 @@ class System:
             path.state = replace(before, v=np.full_like(before.v, np.nan))
             return system
         if system.hybrid is not None and system.hybrid.surprised(after):
-            system = system._chosen(path, h, system.hybrid.whole(after))
+            body, system = system.hybrid.body, system._chosen(path, h, system.hybrid.whole(after))
             before, world = path.state, system.hybrid.world
-            after = step(world, before, h)
+            if system.hybrid.body is not body:
+                after = step(world, before, h)
         if not len(self.structure.loops) or not after.finite:
             return system._follow(path, after, seconds)
         if not self.structure.watches():

@@ -213,7 +213,8 @@ class World:
         speed = self.fastest(kin, motions(self.model, kin, state.v, twist))
         room = AHEAD * span * (speed + span * np.abs(self.gravity).max()) + 2.0 * self.room(span)
         world = copy.copy(self)
-        world._set(collider=Nearby.of(self.collider, kin.poses, self.reach, room))
+        whole = self.collider.whole if isinstance(self.collider, Nearby) else self.collider
+        world._set(collider=Nearby(whole, kin.poses, self.reach, room))
         return world
 
     def _carried(self) -> tuple[np.ndarray, np.ndarray]:

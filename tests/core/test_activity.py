@@ -244,8 +244,72 @@ def test_a_budget_is_kept_and_spent_on_the_largest(seed):
     assert activity.accelerations(*body.given(), joints=60, threshold=np.inf).links.size == 0
 
 
+def test_shares_are_of_the_length_that_hangs_from_a_node():
+    """Literal: of a chain of rods a node bends the part of itself, not of all below, where others bend in its stead."""
+    model = compile_model(chain(20, length=0.5))
+    activity = Activity(model)
+    p, inside = activity.partition, [set() for _ in range(activity.partition.nodes)]
+    for leaf, link in enumerate(p.link.tolist()):
+        for node in p.path(leaf).tolist():
+            inside[node].add(link)
+    for node, links in enumerate(inside):
+        if 20 in links:
+            assert activity.share[node] == pytest.approx((max(links - {20}, default=-0.5) + 0.5) / 19.5, abs=1e-8)
+        else:
+            assert activity.share[node] == pytest.approx((max(links) + 0.5 - min(links)) / (19.5 - min(links)))
+
+
 @pytest.mark.parametrize("seed", range(6))
-def test_the_region_keeps_what_moves_and_names_what_is_to_be_stopped(seed):
+def test_the_region_is_the_top_of_the_tree_and_its_error_is_what_is_below(seed):
+    """Nodes are left out as a whole, and each with its share of all that its joints do: by a walk down the tree."""
+    kinds = ("hinge", "universal", "spherical")
+    body = Body(seed, linkage=random_tree(40, seed, kinds=kinds, branching=0.15))
+    body.move()
+    activity, model = body.activity(), body.model
+    found = activity.accelerations(*body.given(), threshold=0.0)
+    after = body.v + 0.1 * found.dense()
+    counts = np.diff(model.coordinates.v_start)
+    squares = np.bincount(np.repeat(np.arange(model.n), counts), body.weights * after * after, model.n)
+    p, movable = activity.partition, np.flatnonzero(counts)
+
+    def below(node: int) -> float:
+        own = sum(squares[j] for j in p.joint[node - p.leaves].tolist() if j < model.n)
+        return own + sum(below(c) for c in p.child[node - p.leaves].tolist() if p.leaves <= c < p.nodes)
+
+    def inner(node: int) -> list[int]:
+        return [c for c in p.child[node - p.leaves].tolist() if p.leaves <= c < p.nodes]
+
+    def left_out(node: int, links: np.ndarray) -> float:
+        joints = [j for j in p.joint[node - p.leaves].tolist() if j < model.n]
+        assert np.isin(joints, links).all() or not np.isin(joints, links).any()
+        if np.isin(joints, links).any():
+            return sum(left_out(c, links) for c in inner(node))
+        assert not np.isin(links_in(node), links).any()
+        return float(activity.share[node]) * below(node)
+
+    def links_in(node: int) -> list[int]:
+        own = p.joint[node - p.leaves].tolist()
+        return [*own, *(j for c in inner(node) for j in links_in(c))]
+
+    errors = []
+    for joints in (0, 2, 5, 20, len(movable)):
+        region = activity.best(*body.given(), found, 0.1, joints)
+        assert len(region.links) <= joints
+        assert np.isin(region.links, movable).all()
+        assert region.error == pytest.approx(np.sqrt(left_out(p.root, region.links)), abs=1e-6)
+        errors.append(region.error)
+        again = activity.best(*body.given(), found, 0.1, joints, kept=region.links)
+        assert (again.links == region.links).all()
+    assert errors[0] == pytest.approx(np.sqrt(below(p.root)))
+    assert errors[3] < 0.5 * errors[0]
+    assert errors[4] < 1e-6
+    # what is kept must not leave out what matters
+    worst = activity.best(*body.given(), found, 0.1, len(movable), kept=region.links[:1])
+    assert (worst.links == region.links).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_fewest_joints_are_the_fastest(seed):
     """The fewest joints without which the velocities' metric is small enough, by trying all prefixes."""
     body = Body(30 + seed)
     body.move()
@@ -256,16 +320,12 @@ def test_the_region_keeps_what_moves_and_names_what_is_to_be_stopped(seed):
     squares = np.bincount(groups, body.weights * after * after, model.n)
     for share in (0.0, 0.1, 0.9, 2.0):
         threshold = share * np.sqrt(squares.sum())
-        region = activity.region(*body.given(), found, 0.1, threshold=threshold)
+        region = activity.fewest(*body.given(), found, 0.1, threshold)
         left_out = np.delete(squares, region.links)
         assert np.sqrt(left_out.sum()) <= threshold + 1e-12
         assert region.error == pytest.approx(np.sqrt(left_out.sum()), abs=1e-9)
         smallest = squares[region.links].min(initial=np.inf)
         assert np.sqrt(left_out.sum() + smallest) > threshold
-        assert (region.dropped == np.setdiff1d(body.links, region.links)).all()
-        assert region.velocities == pytest.approx(after[freedoms(model, region.links)], rel=1e-12, abs=1e-12)
-    few = activity.region(*body.given(), found, 0.1, joints=2)
-    assert squares[few.links].sum() == pytest.approx(np.sort(squares)[-2:].sum())
 
 
 @pytest.mark.parametrize("arity", [2, 3])
@@ -297,13 +357,10 @@ REFUSED = {
     "q has": lambda x: x.place(np.zeros(2)),
     "wrenches has shape": lambda x: x.pull([0], np.zeros((2, 6))),
     "forces has shape": lambda x: x.drive([0], np.zeros(2)),
-    "nothing says how many joints to move": lambda x: x.region([], [], x.accelerations([], [], joints=1), 0.1),
-    "the interval is -1 s": lambda x: x.region([], [], x.accelerations([], [], joints=1), -1, joints=1),
-    "the threshold of velocities is nan": lambda x: x.region(
-        [], [], x.accelerations([], [], joints=1), 1.0, threshold=np.nan
-    ),
-    "5 joints are to move; give a number from 0 to 3": lambda x: x.region(
-        [], [], x.accelerations([], [], joints=1), 1.0, joints=5
+    "the interval is -1 s": lambda x: x.best([], [], x.accelerations([], [], joints=1), -1, 1),
+    "the threshold of velocities is nan": lambda x: x.fewest([], [], x.accelerations([], [], joints=1), 1.0, np.nan),
+    "5 joints are to move; give a number from 0 to 3": lambda x: x.best(
+        [], [], x.accelerations([], [], joints=1), 1.0, 5
     ),
 }
 

@@ -186,7 +186,7 @@ def test_what_keeps_touching_is_no_surprise():
     list(simulation.run(4))
     hybrid, state = simulation.system.hybrid, simulation.state
     assert (state.memory.pushes[:, 0] > 0.0).sum() > 2
-    met = replace(hybrid, met=False, touching=_pressed(state))
+    met = replace(hybrid, calm=0, touching=_pressed(state))
     assert not met.surprised(hybrid.body.enter(state))
     assert replace(met, touching=met.touching[:1]).surprised(hybrid.body.enter(state))
 

@@ -1,0 +1,90 @@
+"""The active region of so many joints: nodes from the top of the partition down, whose joints move while all others
+hold still (Redon, Galoppo and Lin 2005, as told by Gayle, Lin and Manocha 2006, section III-D).
+
+What is left out is a node as a whole: it becomes rigid between joints that move. These take over what its own joints
+would have turned, as the motion that a hybrid body finds is the nearest to the exact one by kinetic energy (Gauss), and
+what remains is what the node bends within its own length. So only a share of its metric counts: its length against that
+of all that hangs from its top. That is an estimate; the square would be left if neighbours could take over everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .model import Model
+from .partition import Partition
+
+BETTER = 2.0
+"""Nodes stay active until others would leave an error so many times as small: moving on costs no impulse."""
+LEAST = 1e-9
+"""What of the metric of a node without length counts all the same."""
+
+
+def shares(model: Model, partition: Partition) -> np.ndarray:
+    """The share (nodes + 1,) of each node's metric that remains when its neighbours take over what they can."""
+    p, n = partition, model.n
+    depth, deepest = np.zeros(n + 1), np.zeros(n + 1)
+    length = np.sqrt((model.placement[:, :3, 3] ** 2).sum(-1))
+    for i, host in enumerate(model.parent.tolist()):
+        # the world's is the last, where -1 finds it
+        depth[i] = depth[host] + length[i]
+    deepest[:n] = depth[:n] + np.sqrt((model.center**2).sum(-1))
+    deep = np.append(deepest[p.link], np.zeros(p.nodes + 1 - p.leaves))
+    for i in range(n - 1, -1, -1):
+        host = model.parent[i]
+        deepest[host] = max(deepest[host], deepest[i])
+    for level in range(1, p.levels + 1):
+        some = slice(p.starts[level], p.starts[level + 1])
+        deep[some] = deep[p.child[p.starts[level] - p.blocks : p.starts[level + 1] - p.blocks]].max(1)
+    top = p.link[p.top[: p.nodes]]
+    far, own = deepest[top] - depth[top], deep[: p.nodes] - depth[top]
+    share = np.where(own < far, own / np.maximum(far, 1e-300), 1.0)
+    return np.append(np.maximum(share, LEAST), 0.0)
+
+
+@dataclass(frozen=True)
+class ActiveRegion:
+    """`links` (k,), ascending, whose joints are to move. `error`: the root of what the nodes that are left out would
+    do, the sum of their metrics' shares."""
+
+    links: np.ndarray
+    error: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The `nodes` (m,) that an active region may have, ascending and closed upward; of all nodes what would be `left`
+    (nodes + 1,) of their metrics if they were left out; `movable` (joints + 1,) tells which joints can move."""
+
+    partition: Partition
+    nodes: np.ndarray
+    left: np.ndarray
+    movable: np.ndarray
+
+    def region(self, joints: int, kept: np.ndarray) -> ActiveRegion:
+        """The best nodes that have at most so many `joints`; or those `kept` (l,), ascending and closed upward, as long
+        as these are good enough."""
+        p, left = self.partition, self.left
+        # no node without those above it
+        rank = np.append(left[:-1], np.inf)
+        rank = np.minimum(rank[self.nodes], rank[p.ancestry[self.nodes]].min(1))
+        nodes = self.nodes[np.lexsort((self.nodes, rank))[::-1]]
+        nodes = nodes[: int(np.searchsorted(np.cumsum(self._counts(nodes)), joints, side="right"))]
+        error = self._without(nodes)
+        if len(kept) and self._counts(kept).sum() <= joints and (stays := self._without(kept)) <= BETTER**2 * error:
+            nodes, error = kept, stays
+        links = p.joint[nodes - p.blocks].ravel()
+        return ActiveRegion(np.sort(links[self.movable[links]]), error**0.5)
+
+    def _counts(self, nodes: np.ndarray) -> np.ndarray:
+        """How many joints of each of `nodes` can move."""
+        return self.movable[self.partition.joint[nodes - self.partition.blocks]].sum(1)
+
+    def _without(self, nodes: np.ndarray) -> float:
+        """What is left of all below `nodes`, squared."""
+        if not len(nodes):
+            return float(self.left[self.partition.root])
+        child = self.partition.child[nodes - self.partition.blocks].ravel()
+        return float(self.left[child[~np.isin(child, nodes)]].sum())
