@@ -63,9 +63,9 @@ class Choice:
     left: np.ndarray
     movable: np.ndarray
 
-    def region(self, joints: int, kept: np.ndarray) -> ActiveRegion:
-        """The best nodes that have at most so many `joints`; or those `kept` (l,), ascending and closed upward, as long
-        as these are good enough."""
+    def region(self, joints: int, kept: np.ndarray, enough: float) -> ActiveRegion:
+        """The best nodes that have at most so many `joints`; or those `kept` (l,), ascending and closed upward, while
+        their error is at most `enough`, or others would not be BETTER."""
         p, left = self.partition, self.left
         # no node without those above it
         rank = np.append(left[:-1], np.inf)
@@ -73,8 +73,10 @@ class Choice:
         nodes = self.nodes[np.lexsort((self.nodes, rank))[::-1]]
         nodes = nodes[: int(np.searchsorted(np.cumsum(self._counts(nodes)), joints, side="right"))]
         error = self._without(nodes)
-        if len(kept) and self._counts(kept).sum() <= joints and (stays := self._without(kept)) <= BETTER**2 * error:
-            nodes, error = kept, stays
+        if len(kept) and self._counts(kept).sum() <= joints:
+            stays = self._without(kept)
+            if stays <= max(BETTER**2 * error, enough**2):
+                nodes, error = kept, stays
         links = p.joint[nodes - p.blocks].ravel()
         return ActiveRegion(np.sort(links[self.movable[links]]), error**0.5)
 

@@ -155,10 +155,10 @@ class Activity(Hierarchy):
 
     def best(
         self, links: np.ndarray, v: np.ndarray, transient: ApproximateAcceleration, interval: float, joints: int,
-        *, kept: Sequence[int] | np.ndarray = (),
+        *, kept: Sequence[int] | np.ndarray = (), enough: float = 0.0,
     ) -> ActiveRegion:  # fmt: skip
         """The nodes with at most so many `joints` that are worth moving, where `fewest` takes single ones; those of the
-        links `kept` (l,) as long as they are good enough, see `Choice.region`."""
+        links `kept` (l,) as long as they are good `enough`, see `Choice.region`."""
         if not 0 <= joints <= self.model.n:
             raise ValueError(f"{joints} joints are to move; give a number from 0 to {self.model.n}")
         p = self.partition
@@ -168,9 +168,8 @@ class Activity(Hierarchy):
             np.add.at(metric, nodes, values)
             np.add.at(metric, p.ancestry[nodes], values[:, None])
         nodes = np.union1d(p.closure(owner), transient.nodes)
-        return Choice(p, nodes, self.share * metric, self._movable).region(
-            joints, p.closure(p.owner[self._links(kept)])
-        )
+        kept = p.closure(p.owner[self._links(kept)])
+        return Choice(p, nodes, self.share * metric, self._movable).region(joints, kept, enough)
 
     def _after(
         self, links: np.ndarray, v: np.ndarray, transient: ApproximateAcceleration, interval: float

@@ -32,6 +32,8 @@ AT_ONCE = 4
 is given, else after as many as are between refreshes."""
 KEEP = 4.0
 """What moves counts for so many times its squared speed when single joints are ranked: moving on costs no impulse."""
+UNSEEN = 1e-6
+"""So many joints stay active while what the others leave out until the next refresh is less, a part of the size."""
 SLACK = (0.5, 1.25)
 """A number of active joints that the time budget chooses changes by no less and no more than these factors at once."""
 
@@ -197,7 +199,8 @@ class Chooser:
             return self._movable, 0.0
         if threshold is None:
             transient = activity.accelerations(before, v, joints=joints, compensated=True)
-            region, missed = activity.best(before, v, transient, span, joints, kept=kept), 0.0
+            region = activity.best(before, v, transient, span, joints, kept=kept, enough=UNSEEN / span)
+            missed = 0.0
         else:
             # what others take over of what rests is estimated at best, and does not count
             transient = activity.accelerations(before, v, threshold=0.5 * threshold / (span * span))

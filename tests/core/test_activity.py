@@ -306,6 +306,8 @@ def test_the_region_is_the_top_of_the_tree_and_its_error_is_what_is_below(seed):
     # what is kept must not leave out what matters
     worst = activity.best(*body.given(), found, 0.1, len(movable), kept=region.links[:1])
     assert (worst.links == region.links).all()
+    seen = activity.best(*body.given(), found, 0.1, len(movable), kept=region.links[:1], enough=2.0 * errors[0])
+    assert len(seen.links) < len(worst.links)
 
 
 @pytest.mark.parametrize("seed", range(6))
