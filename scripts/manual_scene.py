@@ -15,6 +15,7 @@ SHOWN: set[str] = set()
 
 PICTURES = {
     "three-actions": set(),
+    "grab": {"grab"},
     "pre-flight": {"preflight"},
     "body": {"body"},
     "directing": {"directing"},
@@ -32,7 +33,7 @@ EMPTY: list[np.ndarray] = []
 """The screen before anything opens."""
 
 PARTS = (
-    *("preflight", "body", "scene", "directing", "connections", "adaptive"),
+    *("grab", "preflight", "body", "scene", "directing", "connections", "adaptive"),
     *("keys", "display", "result", "warnings", "setup"),
 )
 
