@@ -1,6 +1,7 @@
 """Run by a real Blender in a window: `-- FOLDER`. Grabs the hand of a metarig with the mouse, discards that, grabs it
 again, records it, and compares what was shown with what plays; see mouse.py."""
 
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -12,11 +13,30 @@ sys.path.insert(0, str(Path(__file__).parent))
 from bpy_extras import view3d_utils
 from mouse import FOLDER, ask, found, over_view, point, press, run, until, view
 
-BONE, LIFT, DRAGS, HOLD = "hand.L", 280, 14, 36
-"""What is held, how far the mouse takes it up [pixels], in how many moves, and for how many frames it stays there."""
+BONE, LIFT, DRAGS, HOLD = "hand.L", 0.5, 14, 36
+"""What is held, how far the mouse takes it up [m], in how many moves, and for how many frames it stays there."""
+
+HEAVY = ("floor", "axis_x", "axis_y", "outline_selected")
+"""Overlays that take software OpenGL longer to draw than all else."""
 
 shown: dict[int, list] = {}
 drawn: list[float] = []
+spent: list[float] = []
+
+
+def clock() -> None:
+    """Notes how long a frame takes, without its drawing."""
+    performance = sys.modules[type(bpy.context.scene.armature_dynamics).__module__.rpartition(".")[0] + ".performance"]
+    advance = performance.Performance.advance
+
+    def timed(self, *arguments):
+        begin = time.perf_counter()
+        try:
+            return advance(self, *arguments)
+        finally:
+            spent.append(time.perf_counter() - begin)
+
+    performance.Performance.advance = timed
 
 
 def armature():
@@ -66,6 +86,8 @@ def drag(picture: str = ""):
     region, bone = regions["WINDOW"], armature().pose.bones[BONE]
     place = armature().matrix_world @ ((bone.head + bone.tail) / 2)
     x, y = view3d_utils.location_3d_to_region_2d(region, area.spaces.active.region_3d, place)
+    place.z += LIFT
+    _, top = view3d_utils.location_3d_to_region_2d(region, area.spaces.active.region_3d, place)
     yield from point(region, x, region.height - y)
     yield from ask("mousedown", 1)
     yield from until(grabbing)
@@ -74,7 +96,7 @@ def drag(picture: str = ""):
     shown.clear()
     drawn.clear()
     for i in range(DRAGS):
-        yield from point(region, x + 3 * i, region.height - y - LIFT * (i + 1) / DRAGS)
+        yield from point(region, x + 3 * i, region.height - y - (top - y) * (i + 1) / DRAGS)
     yield from frames(HOLD)
     if picture:
         yield from ask("exec", "import", "-window", "root", FOLDER / picture)
@@ -114,6 +136,10 @@ def day():
         bpy.ops.armature_dynamics.make_dynamic()
         bpy.ops.view3d.view_all()
         bpy.ops.wm.tool_set_by_id(name="armature_dynamics.grab_objects")
+    bpy.context.preferences.system.viewport_aa = "OFF"
+    for name in HEAVY:
+        setattr(view()[1].spaces.active.overlay, f"show_{name}", False)
+    clock()
     yield 2.0
     bpy.ops.ed.undo_push(message="before")
     before, start, below = state(), bpy.context.scene.frame_current, height()
@@ -125,6 +151,7 @@ def day():
     found["esc_leaves_nothing"] = state() == before
     lifted = yield from drag("grab.png")
     found["seconds"], found["drawings"] = drawn[-1] - drawn[0], len(drawn)
+    found["frame_ms"] = 1e3 * statistics.median(spent)
     found["redraws_per_s"] = (len(drawn) - 1) / (drawn[-1] - drawn[0])
     yield from press("Return")
     yield from until(lambda: not grabbing())

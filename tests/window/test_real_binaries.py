@@ -30,8 +30,9 @@ class RealBlender:
         self.run("--command", "extension", "install-file", "-r", "user_default", "-e", archive)
 
     def run(
-        self, *arguments, picture: Path | None = None, until: Path | None = None, folder: Path | None = None
-    ) -> str:
+        self, *arguments, picture: Path | None = None, until: Path | None = None, folder: Path | None = None,
+        size: str = "1600x900",
+    ) -> str:  # fmt: skip
         """Runs it, in a window that is photographed where a picture is asked for, once it has written `until`, or with
         hands that do what is asked for in a `folder`; returns what it printed."""
         # beside other tests software OpenGL has drawn nothing yet after half as long
@@ -42,7 +43,7 @@ class RealBlender:
             options += ["-x", waiting]
         if folder:
             options = ["-o", picture, "-w", 5, "-x", HERE / "hands.sh"]
-        command = [BLENDER, "-b", self.version, *options, "--", *arguments]
+        command = [BLENDER, "-b", self.version, "-s", size, *options, "--", *arguments]
         variables = {**os.environ, "BLENDER_WINDOW_HOME": str(self.home), "FOLDER": str(folder)}
         # the first call makes the root that Blender runs in, which takes minutes
         done = subprocess.run(
@@ -141,10 +142,9 @@ def test_an_animators_day(blender, tmp_path):
 
 def test_a_mouse_lifts_a_hand_and_it_is_kept(blender, tmp_path):
     """Grab is done by hand: what the mouse has pulled and the window has shown is what the keys replay, and Esc leaves
-    nothing of it. How often it was drawn is kept in out/."""
-    printed = blender.run(
-        "--python", HERE / "grab_hand.py", "--", tmp_path, picture=tmp_path / "end.png", folder=tmp_path
-    )
+    nothing of it. How often it was drawn is kept in out/: a small window, as software draws it here."""
+    script, picture = HERE / "grab_hand.py", tmp_path / "end.png"
+    printed = blender.run("--python", script, "--", tmp_path, picture=picture, folder=tmp_path, size="800x600")
     found = json.loads((tmp_path / "found.json").read_text())
     assert "error" not in found and "Traceback" not in printed, found.get("error", printed)
     kept = ROOT / "out"
