@@ -136,6 +136,11 @@ def day():
         bpy.ops.armature_dynamics.make_dynamic()
         bpy.ops.view3d.view_all()
         bpy.ops.wm.tool_set_by_id(name="armature_dynamics.grab_objects")
+    with over_view():
+        bpy.ops.screen.screen_full_area()
+    yield 0.5
+    with over_view():
+        bpy.ops.view3d.view_all()
     bpy.context.preferences.system.viewport_aa = "OFF"
     for name in HEAVY:
         setattr(view()[1].spaces.active.overlay, f"show_{name}", False)

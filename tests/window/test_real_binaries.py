@@ -144,7 +144,7 @@ def test_a_mouse_lifts_a_hand_and_it_is_kept(blender, tmp_path):
     """Grab is done by hand: what the mouse has pulled and the window has shown is what the keys replay, and Esc leaves
     nothing of it. How often it was drawn is kept in out/: a small window, as software draws it here."""
     script, picture = HERE / "grab_hand.py", tmp_path / "end.png"
-    printed = blender.run("--python", script, "--", tmp_path, picture=picture, folder=tmp_path, size="800x600")
+    printed = blender.run("--python", script, "--", tmp_path, picture=picture, folder=tmp_path, size="640x480")
     found = json.loads((tmp_path / "found.json").read_text())
     assert "error" not in found and "Traceback" not in printed, found.get("error", printed)
     kept = ROOT / "out"
