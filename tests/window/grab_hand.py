@@ -132,7 +132,7 @@ def day():
     for thing in list(bpy.data.objects):
         bpy.data.objects.remove(thing)
     with over_view():
-        bpy.ops.object.armature_human_metarig_add()
+        bpy.ops.object.armature_basic_human_metarig_add()
         bpy.ops.armature_dynamics.make_dynamic()
         bpy.ops.view3d.view_all()
         bpy.ops.wm.tool_set_by_id(name="armature_dynamics.grab_objects")
