@@ -117,7 +117,7 @@ def test_long_work_lets_blender_draw_and_esc_leaves_nothing(blender, man, tmp_pa
     assert outcome["stopped"] == outcome["before"]
     assert outcome["finished"]["state"] == "SIMULATED"
     assert len(outcome["finished"]["actions"]) == len(outcome["before"]["actions"]) + 1
-    assert outcome["redraws"] > 100 / 4
+    assert outcome["redraws"] > outcome["pieces"] / 2, "pieces of its work, between which Blender draws"
     assert outcome["busy"] < 0.3, "seconds of the processor's time"
 
 

@@ -49,13 +49,15 @@ def clock() -> None:
         try:
             return work(self, context, event)
         finally:
-            busy.append((time.perf_counter() - begin[0], time.thread_time() - begin[1]))
+            if event.type == "TIMER":
+                busy.append((time.perf_counter() - begin[0], time.thread_time() - begin[1]))
 
     operator.modal = modal
 
 
 def invoke() -> None:
     drawn[:] = [time.perf_counter()]
+    busy.clear()
     with bpy.context.temp_override(**window_and_view()):
         bpy.ops.armature_dynamics.simulate("INVOKE_DEFAULT")
 
@@ -104,6 +106,7 @@ def watch():
         yield 0.05
     outcome["seconds"] = drawn[-1] - drawn[0]
     outcome["finished"], outcome["gaps"], outcome["redraws"] = left(), gaps(), len(drawn)
+    outcome["pieces"] = len(busy)
     outcome["busy_wall"], outcome["busy"] = map(max, zip(*busy))
     with open(sys.argv[-1], "w", encoding="utf-8") as file:
         json.dump(outcome, file)
