@@ -3,8 +3,10 @@ hold still (Redon, Galoppo and Lin 2005, as told by Gayle, Lin and Manocha 2006,
 
 What is left out is a node as a whole: it becomes rigid between joints that move. These take over what its own joints
 would have turned, as the motion that a hybrid body finds is the nearest to the exact one by kinetic energy (Gauss), and
-what remains is what the node bends within its own length. So only a share of its metric counts: its length against that
-of all that hangs from its top. That is an estimate; the square would be left if neighbours could take over everything.
+what remains is what the node bends within its own length. The n joints of a way through it bend it most when they all
+turn alike: by the root of n times the root of their squares (Cauchy and Schwarz). A node's metric weighs how far they
+move what hangs from them, so of it counts n times the square of the node's length against that of all that hangs from
+its top.
 """
 
 from __future__ import annotations
@@ -23,25 +25,28 @@ LEAST = 1e-9
 
 
 def shares(model: Model, partition: Partition) -> np.ndarray:
-    """The share (nodes + 1,) of each node's metric that remains when its neighbours take over what they can."""
+    """How many times each node's metric counts (nodes + 1,) when its neighbours take over what they can."""
     p, n = partition, model.n
-    depth, deepest = np.zeros(n + 1), np.zeros(n + 1)
-    length = np.sqrt((model.placement[:, :3, 3] ** 2).sum(-1))
+    # how far each link is down its tree, and how many joints that can move it is below
+    depth, deepest = np.zeros((2, n + 1, 2))
+    step = np.stack((np.sqrt((model.placement[:, :3, 3] ** 2).sum(-1)), np.diff(model.coordinates.v_start) > 0), axis=1)
     for i, host in enumerate(model.parent.tolist()):
         # the world's is the last, where -1 finds it
-        depth[i] = depth[host] + length[i]
-    deepest[:n] = depth[:n] + np.sqrt((model.center**2).sum(-1))
-    deep = np.append(deepest[p.link], np.zeros(p.nodes + 1 - p.leaves))
+        depth[i] = depth[host] + step[i]
+    deepest[:n] = depth[:n]
+    deepest[:n, 0] += np.sqrt((model.center**2).sum(-1))
+    deep = np.append(deepest[p.link], np.zeros((p.nodes + 1 - p.leaves, 2)), axis=0)
     for i in range(n - 1, -1, -1):
         host = model.parent[i]
-        deepest[host] = max(deepest[host], deepest[i])
+        deepest[host] = np.maximum(deepest[host], deepest[i])
     for level in range(1, p.levels + 1):
         some = slice(p.starts[level], p.starts[level + 1])
         deep[some] = deep[p.child[p.starts[level] - p.blocks : p.starts[level + 1] - p.blocks]].max(1)
     top = p.link[p.top[: p.nodes]]
-    far, own = deepest[top] - depth[top], deep[: p.nodes] - depth[top]
-    share = np.where(own < far, own / np.maximum(far, 1e-300), 1.0)
-    return np.append(np.maximum(share, LEAST), 0.0)
+    own, count = (deep[: p.nodes] - depth[top]).T
+    far = deepest[top, 0] - depth[top, 0]
+    part = np.where(own < far, own / np.maximum(far, 1e-300), 1.0)
+    return np.append(np.maximum(count * part * part, LEAST), 0.0)
 
 
 @dataclass(frozen=True)

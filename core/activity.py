@@ -115,7 +115,7 @@ class Activity(Hierarchy):
         """The accelerations that matter while the joints of `links` (k,) move with `v` (f,) [rad/s or m/s], one for
         each of their freedoms in turn, and no others: with an error of at most `threshold` in the measure, or of the
         nodes that have the largest until at least so many `joints` are computed; with both, whatever comes first.
-        `compensated`: nodes count with the share of their metric that remains when others take over what they can."""
+        `compensated`: nodes count for what remains when others take over what they can, see active_region.py."""
         if threshold is None and joints is None:
             raise ValueError("nothing says how many joints to compute; give a threshold or a number of joints")
         if threshold is not None and not threshold >= 0:

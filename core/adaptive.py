@@ -3,7 +3,7 @@
 Gayle, Lin and Manocha (adaptive-contact paper), after Redon, Galoppo and Lin 2005: accelerations of all joints that
 matter are found from the top of a partition of the model, what these make of the velocities by the next refresh decides
 which joints are active until then, and impulses stop those that no longer are (see zones.py). For an error these are
-single joints, for a number of them nodes of the partition (see active_region.py).
+single joints, for a number of them nodes of the partition (see active_region.py), and they stand in for all others.
 """
 
 from __future__ import annotations
@@ -179,7 +179,8 @@ class Chooser:
             if self.adaptive.threshold is None and met is None:
                 lasts = min(2 * hybrid.lasts, LASTING * lasts)
         else:
-            body = HybridModel.of(model, activity.zones(active), state, poses)
+            stands_in = self.adaptive.threshold is None
+            body = HybridModel.of(model, activity.zones(active), state, poses, stands_in=stands_in)
             if not np.isin(before, active).all():
                 moving = hybrid.body if hybrid else HybridModel.of(model, activity.zones(before), state)
                 both = activity.zones(np.union1d(before, active))

@@ -59,8 +59,7 @@ class ApproximateAcceleration:
 
 class Descent:
     """A partial back-substitution: the nodes `opened`, in order, the accelerations of their joints and the `frontier`
-    of unopened nodes. Of nodes other than the root only a `share` (nodes + 1,) of the total acceleration counts, None
-    for all of it.
+    of unopened nodes. Total accelerations of nodes count so many times, their `share` (nodes + 1,), None for once.
 
     `joints`, `motion`, `squares`: of each round the joints (k,), their accelerations along the axes (k, 6), and their
     weighed squares (k,). `frontier` (f,), `forces` (f, 12) on its handles, `totals` (f,) its total accelerations, never
@@ -74,7 +73,7 @@ class Descent:
         self.share = share
         root = np.array([articulation.partition.root])
         totals, doubts = articulation.total(root, np.zeros((1, 12)))
-        self._begin(articulation, totals, doubts[0])
+        self._begin(articulation, totals if share is None else share[root] * totals, doubts[0])
 
     def _begin(self, articulation: Articulation, totals: np.ndarray, doubt: float) -> None:
         self.articulation = articulation

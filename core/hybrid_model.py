@@ -44,7 +44,10 @@ class HybridModel:
     poses: np.ndarray | None = None
 
     @classmethod
-    def of(cls, model: Model, zones: Zones, start: State, poses: np.ndarray | None = None) -> HybridModel:
+    def of(
+        cls, model: Model, zones: Zones, start: State, poses: np.ndarray | None = None, *, stands_in: bool = False
+    ) -> HybridModel:
+        """`stands_in`: active joints turn for those at rest around them too, with dampers in series (see zones.py)."""
         root, of = zones.links, model.coordinates
         kinds = of.kinds[root].tolist()
         schedule = _schedule(zones.parent.tobytes(), tuple(kinds))
@@ -52,6 +55,12 @@ class HybridModel:
         mass = zones.inertia[:, 3, 3]
         # of a rigid inertia about the root's origin, m skew(c) is the upper right part
         moment = zones.inertia[:, [2, 0, 1], [4, 5, 3]]
+        own = {name: getattr(model, name)[v] for name in PER_FREEDOM}
+        if stands_in:
+            # a spring keeps what it has turned by, the others' turn would be kept by it alone
+            mobility = np.where(own["stiffness"] == 0.0, zones.mobility, 0.0)
+            share = 1.0 / (1.0 + (own["damping"] + own["drive_damping"]) * mobility)
+            own |= {name: share * own[name] for name in ("damping", "drive_damping")}
         reduced = Model(
             names=tuple(model.names[i] for i in root.tolist()),
             parent=zones.parent,
@@ -65,7 +74,7 @@ class HybridModel:
             loops=model.loops.select(np.zeros(len(model.loops), dtype=bool)),
             **in_slots(schedule["assembly"], zones.placement, zones.inertia),
             **schedule,
-            **{name: getattr(model, name)[v] for name in PER_FREEDOM},
+            **own,
         )
         return cls(model, zones, start, reduced, root, ~model.keyed[root], q, v, poses)
 

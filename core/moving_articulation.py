@@ -150,6 +150,11 @@ class MovingArticulation(Articulation):
         row, column = p.owner[joints] - p.leaves, self._column[joints]
         return p.child[row, column + 1], p.child[row, p.carrier[row, column]]
 
+    def axes_of(self, joints: np.ndarray) -> np.ndarray:
+        """The axes (k, 6, 6) of principal joints (k,), in the frames of the links they carry."""
+        row, column = self.partition.owner[joints] - self.partition.leaves, self._column[joints]
+        return self._ports[row, column + 1, 0, :, column]
+
     def _turn(self, active: np.ndarray, rates: np.ndarray) -> None:
         """The angular velocities of all nodes below opened ones, what is known of them, and the joints' drifts."""
         p = self.partition

@@ -103,6 +103,17 @@ class Partition:
         return result
 
     @cached_property
+    def leads(self) -> np.ndarray:
+        """Through which children of the inner nodes the way from their tops to their tips leads, (inner, arity)
+        bool."""
+        result = np.zeros(self.child.shape, dtype=bool)
+        row, at = np.arange(len(result)), self.tip_child
+        for _ in range(self.arity):
+            result[row, at] = True
+            at = np.where(at > 0, self.carrier[row, at - 1], 0)
+        return result
+
+    @cached_property
     def opens(self) -> np.ndarray:
         """Which children of the inner nodes are inner nodes, (inner, arity) bool."""
         return (self.child >= self.blocks) & (self.child < self.nodes)

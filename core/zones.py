@@ -2,6 +2,10 @@
 
 Every node of the partition has the inertia of all its links as one body, which holds as long as its joints rest; the
 nodes below those that active joints open are the pieces of the zones. Costs O(k log(n / k)) for k active joints.
+
+An active joint can stand in for those at rest around it: half of what lies on the way to the next active one, on either
+side. They would turn under its torque like dampers in series with its own, so it turns that much more easily. Else a
+chain of which few joints move resists bending as many times as much as there are joints for each that does.
 """
 
 from __future__ import annotations
@@ -14,6 +18,9 @@ import numpy as np
 from .model import Model
 from .moving_articulation import MovingArticulation
 from .spatial import pose_inverse, skew
+
+FREEST = 1e-9
+"""A joint at rest resists by no less than this part of what the one does that resists most."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +44,14 @@ class Zones:
     zone: np.ndarray
     pose: np.ndarray
     mass: np.ndarray
+    mobility: np.ndarray
     zone_of: Callable[[np.ndarray], np.ndarray]
 
 
 class RigidNodes:
-    """The inertia (nodes + 1, 6, 6) of the links of every node as one body, about its top's origin along its axes; of
-    nodes that are `stale`, ascending, as it was before a joint in them moved."""
+    """The `inertia` (nodes + 1, 6, 6) of the links of every node as one body, about its top's origin along its axes,
+    and the `mobility` (nodes + 1, 3, 3) of its tip against its top, of all joints on the way; of nodes that are
+    `stale`, ascending, as they were before a joint in them moved."""
 
     def __init__(self, articulation: MovingArticulation, model: Model) -> None:
         self.articulation, self.partition = articulation, articulation.partition
@@ -51,15 +60,28 @@ class RigidNodes:
         body = np.flatnonzero(p.link < p.n)
         self.inertia[body] = model.inertia[p.link[body]] * p.share[body, None, None]
         self.stale = np.arange(p.leaves, p.nodes)
+        self.mobility, self._leads = np.zeros((p.nodes + 1, 3, 3)), p.leads
+        damping = np.append(model.damping + model.drive_damping, 0.0)[articulation.velocity]
+        yields = articulation.free.copy()
+        # a spring keeps what it has turned by, and no joint holds what floats
+        yields[: p.n][model.coordinates.kinds == "free"] = False
+        yields &= np.append(model.stiffness, 0.0)[articulation.velocity] == 0.0
+        least = FREEST * damping.max(initial=0.0)
+        self._rates = np.where(yields & (least > 0.0), 1.0 / np.maximum(damping, least or 1.0), 0.0)
 
     def update(self, opened: np.ndarray) -> None:
         """Brings all but the `opened` nodes up to date, ascending and closed upward."""
         p, a = self.partition, self.articulation
         for nodes, slices in a.batches(np.setdiff1d(self.stale, opened, assume_unique=True)):
-            child = p.child[nodes - p.leaves]
-            shift = _force_maps(a.pose[child])
+            row = nodes - p.leaves
+            child = p.child[row]
+            shift, turn = _force_maps(a.pose[child]), a.pose[child][..., :3, :3] * self._leads[row][..., None, None]
+            axes, back = a._axes_of(row)[..., :3, :], a.pose[child][..., :3, :3].swapaxes(-1, -2)
+            own = np.zeros((*child.shape, 3, 3))
+            own[:, 1:] = (axes * self._rates[p.joint[row]][..., None, :]) @ axes.swapaxes(-1, -2)
             for s in slices:
                 self.inertia[nodes[s]] = (shift[s] @ self.inertia[child[s]] @ shift[s].swapaxes(-1, -2)).sum(1)
+                self.mobility[nodes[s]] = (turn[s] @ (own[s] + self.mobility[child[s]]) @ back[s]).sum(1)
         self.stale = np.intersect1d(self.stale, opened, assume_unique=True)
 
     def zones(self, links: np.ndarray, placement: np.ndarray) -> Zones:
@@ -68,7 +90,8 @@ class RigidNodes:
         links = np.sort(links)
         opened = a.openings(links)
         self.update(opened)
-        below = np.setdiff1d(a.below(opened), opened)
+        child = a.below(opened)
+        below = np.setdiff1d(child, opened)
         piece = below[below < p.nodes]
         roots, hosts = a.ends(links)
         places = _Nesting(a.enters[links], a.exits[links])
@@ -80,10 +103,43 @@ class RigidNodes:
         inertia = np.zeros((len(links) + 1, 6, 6))
         np.add.at(inertia, zone, shift @ mass @ shift.swapaxes(-1, -2))
         host = frames[parent] @ a.world[hosts] @ a.reach[hosts]
+        mobility = self._mobility(links, places, roots, piece, child[:, 1:], p.joint[opened - p.leaves])
         return Zones(
-            links, parent, host @ placement[links], a.world[roots], inertia[:-1], piece, zone, poses, mass,
+            links, parent, host @ placement[links], a.world[roots], inertia[:-1], piece, zone, poses, mass, mobility,
             lambda some: places.innermost(a.enters[some]),
         )  # fmt: skip
+
+    def _mobility(
+        self, links: np.ndarray, places: _Nesting, roots: np.ndarray, piece: np.ndarray, carried: np.ndarray,
+        joints: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """`Zones.mobility`, of the pieces and of the opened nodes' `joints` that rest, which carry the nodes `carried`:
+        half of what is on the way to other active joints goes to those, half to the joint that carries its zone."""
+        p, a = self.partition, self.articulation
+        rests = (joints < p.n) & ~np.isin(joints, links)
+        joints, carried = joints[rests], carried[rests]
+        turn = a.world[carried, :3, :3] @ a.axes_of(joints)[:, :3]
+        resting = (turn * self._rates[joints, None]) @ turn.swapaxes(-1, -2)
+        turn = a.world[piece, :3, :3]
+        own = np.concatenate((turn @ self.mobility[piece] @ turn.swapaxes(-1, -2), resting))
+        zone = places.innermost(a.enters[np.concatenate((p.link[p.top[piece]], joints))])
+        end = np.concatenate((p.link[p.tip[piece]], joints))
+        # of the joints that a zone carries, those beyond an end come one after the other
+        place = (places.parent + 1) * (p.n + 2) + a.enters[links]
+        order = np.argsort(place)
+        first, last = (
+            np.searchsorted(place[order], (zone + 1) * (p.n + 2) + ends[end]) for ends in (a.enters, a.exits)
+        )
+        way = last > first
+        steps, total = np.zeros((len(links) + 1, 3, 3)), np.zeros((len(links) + 1, 3, 3))
+        np.add.at(steps, first[way], own[way])
+        np.subtract.at(steps, last[way], own[way])
+        total[order] = np.cumsum(steps[:-1], axis=0)
+        # the world's own come last, where nobody asks for them
+        np.add.at(total, zone[way], own[way])
+        axes = a.world[roots, :3, :3] @ a.axes_of(links)[:, :3]
+        along = 0.5 * (axes * (total[:-1] @ axes)).sum(1)[a.free[links]]
+        return np.maximum(along, 0.0)
 
 
 class _Nesting:

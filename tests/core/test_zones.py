@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from test_activity import Body
 
-from core.kinematics import link_poses
+from core import compile_model
+from core.activity import Activity
+from core.kinematics import kinematics, link_poses, motions
+from core.mechanisms import chain, random_coordinates, random_tree
 from core.spatial import pose_inverse, rigid_inertia
 
 
@@ -59,3 +62,54 @@ def test_zones_are_the_links_between_active_joints(seed):
         for k, top in enumerate(tops.tolist()):
             assert zones.zone[k] == (zone_of(model.parent, active, top) if top < model.n else -1)
             assert np.abs(zones.pose[k] - roots[zones.zone[k]] @ poses[top]).max() < 1e-11
+
+
+def test_a_joint_stands_in_for_half_of_what_rests_on_either_side():
+    """Literal: of ten like hinges with dampers of 0.5 N m s/rad the 3rd and the 8th are active."""
+    linkage = chain(10, damping=0.5)
+    for link in linkage.links():
+        link.rotation = np.eye(3)
+    zones = Activity(compile_model(linkage)).zones([2, 7])
+    # two joints at rest before the first, four between them, and two after the last, where no other is
+    assert zones.mobility == pytest.approx([0.5 * (2 + 4) / 0.5, 0.5 * 4 / 0.5])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_joints_stand_in_for_those_on_the_way_to_the_next(seed):
+    """Against a walk up from every active joint; what rests aside of such a way, or has a spring, does not count."""
+    rng = np.random.default_rng(seed)
+    linkage = random_tree(40, seed, kinds=("hinge", "universal", "spherical", "fixed"), branching=0.3)
+    model = compile_model(linkage)
+    object.__setattr__(model, "damping", rng.uniform(0.1, 2.0, model.nv))
+    object.__setattr__(model, "stiffness", np.where(rng.random(model.nv) < 0.2, 1.0, 0.0))
+    activity, c = Activity(model), model.coordinates
+    q, _ = random_coordinates(linkage, rng)
+    activity.place(q)
+    kin, slot = kinematics(model, q), model.assembly.slot
+    turns = [motions(model, kin, row).links[slot, :3] for row in np.eye(model.nv)]
+
+    def axis(freedom: int, link: int) -> np.ndarray:
+        host = int(model.parent[link])
+        return turns[freedom][link] - (turns[freedom][host] if host >= 0 else 0.0)
+
+    def rates(link: int) -> np.ndarray:
+        own = [f for f in range(c.v_start[link], c.v_start[link + 1]) if model.stiffness[f] == 0.0]
+        return sum((np.outer(axis(f, link), axis(f, link)) / model.damping[f] for f in own), np.zeros((3, 3)))
+
+    movable = np.flatnonzero(np.diff(c.v_start))
+    active = np.sort(rng.choice(movable, 6, replace=False))
+    total, below = {link: np.zeros((3, 3)) for link in active.tolist()}, {link: set() for link in active.tolist()}
+    for link in active.tolist():
+        way, above = [], int(model.parent[link])
+        while above >= 0 and above not in active:
+            way.append(above)
+            above = int(model.parent[above])
+        total[link] += 0.5 * sum((rates(each) for each in way), np.zeros((3, 3)))
+        if above >= 0:
+            below[above].update(way)
+    expected = []
+    for link in active.tolist():
+        total[link] += 0.5 * sum((rates(each) for each in below[link]), np.zeros((3, 3)))
+        own = [axis(f, link) for f in range(c.v_start[link], c.v_start[link + 1])]
+        expected += [a @ total[link] @ a for a in own]
+    assert activity.zones(active).mobility == pytest.approx(expected, rel=1e-9, abs=1e-9)
