@@ -67,14 +67,15 @@ class Collider:
         self.links = self.bodies = len(keyed)
         self.keyed, self.parent = np.append(keyed, True), np.append(parent, -2)
 
-    def gathered(self, zone: np.ndarray, within: np.ndarray, keyed: np.ndarray) -> Collider:
+    def gathered(self, zone: np.ndarray, within: np.ndarray, keyed: np.ndarray, bend: np.ndarray) -> Collider:
         """The same shapes on links that are parts of rigid zones: the `zone` (n + 1,) of each, its pose `within` (n +
-        1, 4, 4) there, and which zones are `keyed` (zones,). Contacts are then between zones."""
+        1, 4, 4) there, and which zones are `keyed` (zones,). Contacts are then between zones, but not between links of
+        the same `bend` (n + 1,): a joint that stands in for others makes a corner where there is none."""
         collider = copy.copy(self)
         collider.geometry = self.geometry.gathered(zone, within)
         collider.touching = copy.copy(self.touching)
         collider.touching.geometry = collider.geometry
-        collider.bodies, collider.keyed = len(keyed), np.append(keyed, True)
+        collider.bodies, collider.keyed, collider.bend = len(keyed), np.append(keyed, True), bend
         collider._pair()
         return collider
 
@@ -199,6 +200,7 @@ class Collider:
         meet &= (left != right) & ~(self.keyed[left] & self.keyed[right])
         if g.link is not g.slot:
             left, right = g.link[a], g.link[b]
+            meet &= self.bend[left] != self.bend[right]
         meet &= (self.parent[left] != right) & (self.parent[right] != left)
         if len(self.apart):
             pair = np.minimum(left, right) * (self.links + 1) + np.maximum(left, right)

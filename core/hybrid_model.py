@@ -31,6 +31,7 @@ class HybridModel:
     `reduced`: the model of the zones, called like the links that are their roots, `root` (z,); `q` (nq of it,) and `v`
     (nv of it,): where its coordinates and velocities are among those of the model. `moves` (z,): whose joints are
     active; the others are keyed. `poses` (n, 4, 4): where all links were at the start, None where nobody knows.
+    `stands_in`: active joints turn for those at rest around them too, with dampers in series (see zones.py).
     """
 
     model: Model
@@ -42,12 +43,12 @@ class HybridModel:
     q: np.ndarray
     v: np.ndarray
     poses: np.ndarray | None = None
+    stands_in: bool = False
 
     @classmethod
     def of(
         cls, model: Model, zones: Zones, start: State, poses: np.ndarray | None = None, *, stands_in: bool = False
     ) -> HybridModel:
-        """`stands_in`: active joints turn for those at rest around them too, with dampers in series (see zones.py)."""
         root, of = zones.links, model.coordinates
         kinds = of.kinds[root].tolist()
         schedule = _schedule(zones.parent.tobytes(), tuple(kinds))
@@ -76,7 +77,7 @@ class HybridModel:
             **schedule,
             **own,
         )
-        return cls(model, zones, start, reduced, root, ~model.keyed[root], q, v, poses)
+        return cls(model, zones, start, reduced, root, ~model.keyed[root], q, v, poses, stands_in)
 
     @property
     def active(self) -> np.ndarray:
@@ -110,6 +111,16 @@ class HybridModel:
         """The pose (links + 1, 4, 4) of each slot of the model in its zone."""
         result = np.broadcast_to(np.eye(4), (self.model.assembly.links + 1, 4, 4)).copy()
         result[self.model.assembly.slot] = self.within
+        return result
+
+    @cached_property
+    def slot_bend(self) -> np.ndarray:
+        """Of each slot of the model (links + 1,) a number; those that have the same bend as one, which makes them no
+        nearer to each other than they are."""
+        a = self.model.assembly
+        result = np.arange(a.links + 1) + 2 * self.model.n
+        if self.stands_in:
+            result[a.slot] = self.zones.bend_of(np.arange(self.model.n))
         return result
 
     @cached_property

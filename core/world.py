@@ -199,7 +199,8 @@ class World:
         world._lay_out()
         world._set(size=self.size)
         if self.collider:
-            world._set(collider=self.collider.gathered(body.slot_zone, body.slot_within, world.keyed_slots))
+            zones = body.slot_zone, body.slot_within, world.keyed_slots, body.slot_bend
+            world._set(collider=self.collider.gathered(*zones))
         world._hold()
         return world
 

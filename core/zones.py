@@ -46,6 +46,7 @@ class Zones:
     mass: np.ndarray
     mobility: np.ndarray
     zone_of: Callable[[np.ndarray], np.ndarray]
+    bend_of: Callable[[np.ndarray], np.ndarray]
 
 
 class RigidNodes:
@@ -67,6 +68,9 @@ class RigidNodes:
         yields[: p.n][model.coordinates.kinds == "free"] = False
         yields &= np.append(model.stiffness, 0.0)[articulation.velocity] == 0.0
         least = FREEST * damping.max(initial=0.0)
+        self._depth = np.zeros(p.n + 1)
+        for i, host in enumerate(model.parent.tolist()):
+            self._depth[i] = self._depth[host] + 1.0
         self._rates = np.where(yields & (least > 0.0), 1.0 / np.maximum(damping, least or 1.0), 0.0)
 
     def update(self, opened: np.ndarray) -> None:
@@ -106,7 +110,7 @@ class RigidNodes:
         mobility = self._mobility(links, places, roots, piece, child[:, 1:], p.joint[opened - p.leaves])
         return Zones(
             links, parent, host @ placement[links], a.world[roots], inertia[:-1], piece, zone, poses, mass, mobility,
-            lambda some: places.innermost(a.enters[some]),
+            lambda some: places.innermost(a.enters[some]), lambda some: self._bends(links, places, some),
         )  # fmt: skip
 
     def _mobility(
@@ -124,27 +128,36 @@ class RigidNodes:
         own = np.concatenate((turn @ self.mobility[piece] @ turn.swapaxes(-1, -2), resting))
         zone = places.innermost(a.enters[np.concatenate((p.link[p.top[piece]], joints))])
         end = np.concatenate((p.link[p.tip[piece]], joints))
-        # of the joints that a zone carries, those beyond an end come one after the other
-        place = (places.parent + 1) * (p.n + 2) + a.enters[links]
-        order = np.argsort(place)
-        first, last = (
-            np.searchsorted(place[order], (zone + 1) * (p.n + 2) + ends[end]) for ends in (a.enters, a.exits)
-        )
+        first, last = places.carried(zone, a.enters[end], a.exits[end])
         way = last > first
         steps, total = np.zeros((len(links) + 1, 3, 3)), np.zeros((len(links) + 1, 3, 3))
         np.add.at(steps, first[way], own[way])
         np.subtract.at(steps, last[way], own[way])
-        total[order] = np.cumsum(steps[:-1], axis=0)
+        total[places.order] = np.cumsum(steps[:-1], axis=0)
         # the world's own come last, where nobody asks for them
         np.add.at(total, zone[way], own[way])
         axes = a.world[roots, :3, :3] @ a.axes_of(links)[:, :3]
         along = 0.5 * (axes * (total[:-1] @ axes)).sum(1)[a.free[links]]
         return np.maximum(along, 0.0)
 
+    def _bends(self, links: np.ndarray, places: _Nesting, some: np.ndarray) -> np.ndarray:
+        """`Zones.bend_of` links `some` (m,)."""
+        a, roots = self.articulation, np.append(links, -1)
+        zone = places.innermost(a.enters[some])
+        result = np.where(roots[zone] == some, zone, len(links) + np.arange(len(some)))
+        first, last = places.carried(zone, a.enters[some], a.exits[some])
+        way = np.flatnonzero(last > first)
+        beyond, zone = places.order[first[way]], zone[way]
+        # the world's depth comes last, where -1 finds it
+        top = self._depth[roots[zone]]
+        nearer = 2.0 * (self._depth[some[way]] - top) > self._depth[links[beyond]] - top
+        result[way] = np.where(nearer, beyond, np.where(zone >= 0, zone, result[way]))
+        return result
+
 
 class _Nesting:
     """Intervals (k,), each within another or apart, by ascending starts: `parent` (k,), the innermost around each, or
-    -1."""
+    -1; their `order` (k,), those within one after each other."""
 
     def __init__(self, starts: np.ndarray, ends: np.ndarray) -> None:
         order = np.argsort(starts)
@@ -156,11 +169,20 @@ class _Nesting:
             parent[i] = around[-1] if around else -1
             around.append(i)
         self.parent = parent
+        self.order = np.lexsort((starts, parent))
+        self._first, self._within = starts[self.order], parent[self.order]
         at = np.concatenate((ends, starts))
         # where several end, the outermost ends last, and then another may start
         order = np.lexsort((np.concatenate((-starts, np.ones_like(starts))), at))
         self._at = at[order]
         self._after = np.concatenate(([-1], np.concatenate((parent, np.arange(len(starts))))[order]))
+
+    def carried(self, within: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which of the `order`, from the first up to the last (m,), are right within the intervals `within` (m,), -1
+        for those in none, and start from `starts` (m,) up to `ends` (m,)."""
+        span = int(self._at[-1]) + 2 if len(self._at) else 1
+        place = (self._within + 1) * span + self._first
+        return tuple(np.searchsorted(place, (within + 1) * span + np.minimum(at, span - 1)) for at in (starts, ends))
 
     def innermost(self, places: np.ndarray) -> np.ndarray:
         """The innermost interval around each of the `places` (m,), or -1."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_activity import Body
 
-from core import compile_model
+from core import Joint, Link, compile_model
 from core.activity import Activity
 from core.kinematics import kinematics, link_poses, motions
 from core.mechanisms import chain, random_coordinates, random_tree
@@ -72,6 +72,20 @@ def test_a_joint_stands_in_for_half_of_what_rests_on_either_side():
     zones = Activity(compile_model(linkage)).zones([2, 7])
     # two joints at rest before the first, four between them, and two after the last, where no other is
     assert zones.mobility == pytest.approx([0.5 * (2 + 4) / 0.5, 0.5 * 4 / 0.5])
+
+
+def test_links_bend_with_the_nearest_joint_that_stands_in_for_theirs():
+    """Literal: a chain of ten whose 3rd and 8th joints are active, with a leaf on its 5th link."""
+    linkage = chain(10)
+    linkage.add(Link("leaf", Joint("hinge"), mass=0.1), linkage["link.4"])
+    model = compile_model(linkage)
+    names, bends = model.names, Activity(model).zones([model.number["link.2"], model.number["link.7"]]).bend_of
+    bend = dict(zip(names, bends(np.arange(model.n)).tolist()))
+    # before the first it is half way from the world; the last part and the leaf are on no way
+    assert [bend[f"link.{i}"] for i in range(2, 8)] == [0, 0, 0, 1, 1, 1]
+    assert bend["link.1"] == 0
+    alone = [bend[name] for name in ("link.0", "link.8", "link.9", "leaf")]
+    assert len(set(alone)) == 4 and min(alone) > 1
 
 
 @pytest.mark.parametrize("seed", range(12))
