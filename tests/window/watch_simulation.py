@@ -9,8 +9,9 @@ from itertools import pairwise
 
 import bpy
 
-FRAMES, ESC_AFTER, LONGEST = 100, 0.5, 60.0
-"""Frames of a simulation; seconds after its first picture until Esc; and the most that is waited for one."""
+FRAMES, STOPPED, ESC_AFTER, LONGEST = 100, 2000, 0.5, 60.0
+"""Frames of a simulation, and of one that is stopped long before its end; seconds after its first picture until Esc;
+and the most that is waited for one."""
 
 drawn: list[float] = []
 busy: list[tuple[float, float]] = []
@@ -55,7 +56,9 @@ def clock() -> None:
     operator.modal = modal
 
 
-def invoke() -> None:
+def invoke(frames: int) -> None:
+    settings = armature().armature_dynamics
+    settings.frame_end = settings.frame_start + frames - 1
     drawn[:] = [time.perf_counter()]
     busy.clear()
     with bpy.context.temp_override(**window_and_view()):
@@ -77,8 +80,7 @@ def prepare() -> float:
         armature().select_set(True)
         bpy.ops.armature_dynamics.make_dynamic()
         bpy.ops.view3d.view_all()
-    settings = armature().armature_dynamics
-    settings.frame_end, settings.live_every = settings.frame_start + FRAMES - 1, int(sys.argv[-2])
+    armature().armature_dynamics.live_every = int(sys.argv[-2])
     bpy.types.SpaceView3D.draw_handler_add(note, (), "WINDOW", "POST_PIXEL")
     bpy.types.STATUSBAR_HT_header.append(note)
     outcome["before"] = left()
@@ -89,7 +91,7 @@ def watch():
     """The steps of the watch, each when the one before is over; yields how long to wait [s]."""
     prepare()
     yield 3.0
-    invoke()
+    invoke(STOPPED)
     begin, every = time.perf_counter(), armature().armature_dynamics.live_every
     frame = outcome["before"]["frame"]
     while every and bpy.context.scene.frame_current == frame and time.perf_counter() < begin + LONGEST:
@@ -100,7 +102,7 @@ def watch():
     while simulating() and time.perf_counter() < begin + LONGEST:
         yield 0.05
     outcome["stopped"], outcome["gaps_stopped"] = left(), gaps()
-    invoke()
+    invoke(FRAMES)
     begin = time.perf_counter()
     while simulating() and time.perf_counter() < begin + LONGEST:
         yield 0.05
