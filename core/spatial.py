@@ -112,16 +112,20 @@ def quaternion_matrix(q: np.ndarray) -> np.ndarray:
 
 def matrix_quaternion(rotation: np.ndarray) -> np.ndarray:
     """Unit quaternions (..., 4) with w ≥ 0 of rotation matrices (..., 3, 3): the largest eigenvector of Bar-Itzhack's
-    symmetric matrix (New method for extracting the quaternion from a rotation matrix, 2000), exact at every angle."""
-    m = np.asarray(rotation, dtype=float)
-    trace = m[..., 0, 0] + m[..., 1, 1] + m[..., 2, 2]
-    axial = np.stack((m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]), -1)
-    k = np.empty((*m.shape[:-2], 4, 4))
-    k[..., 0, 0] = trace
-    k[..., 0, 1:] = k[..., 1:, 0] = axial
-    k[..., 1:, 1:] = m + np.swapaxes(m, -1, -2) - trace[..., None, None] * np.eye(3)
-    q = np.linalg.eigh(k)[1][..., -1]
-    return np.where(q[..., :1] < 0, -q, q)
+    symmetric matrix (New method for extracting the quaternion from a rotation matrix, 2000), exact at every angle. With
+    one on its diagonal that is 4 q qᵀ, but for what is no rotation in the matrix: any row will do, the longest loses
+    least, and one round of the power method leaves the square of the rest."""
+    m = np.asarray(rotation, dtype=float).reshape(-1, 3, 3)
+    trace = m[:, 0, 0] + m[:, 1, 1] + m[:, 2, 2]
+    k = np.empty((len(m), 4, 4))
+    k[:, 0, 0] = trace + 1.0
+    k[:, 0, 1:] = k[:, 1:, 0] = m[:, (2, 0, 1), (1, 2, 0)] - m[:, (1, 2, 0), (2, 0, 1)]
+    k[:, 1:, 1:] = m + m.swapaxes(-1, -2)
+    k[:, (1, 2, 3), (1, 2, 3)] += 1.0 - trace[:, None]
+    longest = k[:, (0, 1, 2, 3), (0, 1, 2, 3)].argmax(axis=-1)
+    q = (k @ k[np.arange(len(m)), longest, :, None])[..., 0]
+    q /= np.copysign(np.sqrt(np.square(q).sum(axis=-1)), q[:, 0])[:, None]
+    return q.reshape(*np.shape(rotation)[:-2], 4)
 
 
 def exponential(vector: np.ndarray) -> np.ndarray:
