@@ -85,9 +85,10 @@ class _Follower:
         self.shown = {frame - start: poses for frame, poses in played.items() if 0 <= frame - start < count}
         links = actor.character.links
         number = {link: i for i, link in enumerate(links)}
-        self.jointed = [i for i, link in enumerate(links) if link.parent in number]
-        self.parents = [number[links[i].parent] for i in self.jointed]
+        self.jointed = np.array([i for i, link in enumerate(links) if link.parent in number], dtype=int)
+        self.parents = np.array([number[links[i].parent] for i in self.jointed], dtype=int)
         self.keyed = np.array([links[i].keyed for i in self.jointed], dtype=bool)
+        self._held = self._joints(actor.source.at(start)[0][self.bones])
         self.poses, self.worlds = np.empty((count, len(links), 4, 4)), np.empty((count, 4, 4))
         self.ends = np.empty((count, len(links), 4, 2)) if actor.character.rig.controls else None
 
@@ -112,11 +113,11 @@ class _Follower:
             expected[i] = rigid(worlds[i] @ shown)
             expected[i, :, :3, :3] = expected[i, :, :3, :3] @ self.actor.character.offsets
             anchors[i] = self._joints(shown)
-        place = np.linalg.norm(actual[..., :3, 3] - expected[..., :3, 3], axis=2).max(axis=1)
-        chord = np.linalg.norm(actual[..., :3, :3] - expected[..., :3, :3], axis=(2, 3)).max(axis=1)
+        away, carried = actual - expected, (bones[:, self.parents, :3] @ anchors)[..., 0]
+        place = _longest(away[..., :3, 3])
+        chord = _longest(away[..., :3, :3].reshape(*away.shape[:2], 9))
         turn = np.degrees(2 * np.arcsin(np.minimum(chord / np.sqrt(8), 1.0)))
-        carried = (bones[:, self.parents] @ anchors)[..., :3, 0]
-        apart = np.linalg.norm(carried - bones[:, self.jointed][..., :3, 3], axis=2).max(axis=1, initial=0.0)
+        apart = _longest(carried - bones[:, self.jointed][..., :3, 3])
         if self.ends is not None:
             place = np.maximum(place, self._drifts(rows))
         heads = bones[..., :3, 3]
@@ -140,16 +141,22 @@ class _Follower:
     def _anchors(self, rows: slice) -> np.ndarray:
         """Where the source has joints in their parents' bones (F, k, 4, 1): always as at the start, but for keyed
         bones. Bones' matrices in Blender are skewed by up to 3e-6, so this is asked of them as they are."""
-        source = self.actor.source
-        held = self._joints(source.at(source.start)[0][self.bones])
-        if not self.keyed.any():
-            return held[None].repeat(rows.stop - rows.start, axis=0)
-        frames = range(source.start + rows.start, source.start + rows.stop)
-        seen = self._joints(np.array([source.at(frame)[0][self.bones] for frame in frames]))
-        return np.where(self.keyed[:, None, None], seen, held)
+        source, keyed = self.actor.source, np.flatnonzero(self.keyed)
+        anchors = self._held[None].repeat(rows.stop - rows.start, axis=0)
+        if len(keyed):
+            frames = range(source.start + rows.start, source.start + rows.stop)
+            seen = np.array([source.at(frame)[0][self.bones] for frame in frames])
+            anchors[:, keyed] = self._joints(seen, keyed)
+        return anchors
 
-    def _joints(self, poses: np.ndarray) -> np.ndarray:
-        return np.linalg.inv(poses[..., self.parents, :, :]) @ poses[..., self.jointed, :, :][..., 3:]
+    def _joints(self, poses: np.ndarray, which: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Where joints are in their parents' bones (..., k, 4, 1) in poses (..., n, 4, 4) of the bones."""
+        return np.linalg.inv(poses[..., self.parents[which], :, :]) @ poses[..., self.jointed[which], :, :][..., 3:]
+
+
+def _longest(vectors: np.ndarray) -> np.ndarray:
+    """The lengths (F,) of the longest of vectors (F, k, any)."""
+    return np.sqrt(np.einsum("...i,...i->...", vectors, vectors).max(axis=1, initial=0.0))
 
 
 def _gap(grip: Grip, hosts: np.ndarray, reals: np.ndarray, closed: np.ndarray) -> float:

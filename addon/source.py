@@ -11,7 +11,7 @@ import numpy as np
 
 from . import nla, switch
 from .problem import ERROR, ConversionError, Problem
-from .rig import UNEVEN_SCALE, Rig, check_scale, rigid
+from .rig import UNEVEN_SCALE, Rig, check_scale, rigid, scales
 from .switch import Sampled
 
 
@@ -39,6 +39,11 @@ class Source:
         """The bones' poses (n, 4, 4) and the armature's matrix (4, 4) at a scene frame, the last one after its end."""
         index = min(max(frame - self.first, 0), len(self.poses) - 1)
         return self.poses[index], self.worlds[index]
+
+    def between(self, first: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """The same (F, n, 4, 4) and (F, 4, 4) at the frames from the first up to the end, which does not belong."""
+        indices = np.clip(np.arange(first, end) - self.first, 0, len(self.poses) - 1)
+        return self.poses[indices], self.worlds[indices]
 
     @property
     def _begin(self) -> int:
@@ -157,16 +162,16 @@ def deform_ends(armature, rig: Rig) -> np.ndarray:
 def _check(rig: Rig, poses: np.ndarray, worlds: np.ndarray) -> None:
     for world in worlds:
         check_scale(rig.armature, world)
-    scales = np.linalg.norm(worlds[:, :3, :3], axis=1).mean(axis=1)
-    if np.ptp(scales) > UNEVEN_SCALE * scales.max():
+    sizes = scales(worlds).mean(axis=1)
+    if np.ptp(sizes) > UNEVEN_SCALE * sizes.max():
         raise ConversionError(
-            f"armature {rig.armature!r}: its scale changes from frame to frame ({scales.min():.4g} to "
-            f"{scales.max():.4g}); remove the animation of its scale"
+            f"armature {rig.armature!r}: its scale changes from frame to frame ({sizes.min():.4g} to "
+            f"{sizes.max():.4g}); remove the animation of its scale"
         )
     broken = ~np.isfinite(poses).all(axis=(0, 2, 3))
     if broken.any():
         raise _posed(rig, broken, "its pose is not a finite number", "clear its transform or its keys")
-    flat = np.linalg.norm(poses[..., :3, :3], axis=-2).min(axis=(0, 2)) < 1e-9
+    flat = scales(poses).min(axis=(0, 2)) < 1e-9
     if flat.any():
         raise _posed(rig, flat, "it is scaled to zero", "clear its scale", "clear_scale")
     mirrored = (np.linalg.det(poses[..., :3, :3]) < 0).any(axis=0)
