@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import bpy
 import numpy as np
 from mathutils import Vector
@@ -9,6 +11,7 @@ from mathutils import Vector
 from ..core.curve import fitted
 
 
+@cache
 def _options() -> dict[str, dict[str, int]]:
     """Blender's numbers of the options of a key."""
     properties = bpy.types.Keyframe.bl_rna.properties
@@ -62,8 +65,7 @@ def copied(holder, curve):
 def write_lines(holder, group, path: str, values: np.ndarray, first: int) -> None:
     """One curve for each column of `values` (F, k), with a key on every frame and straight lines between."""
     frames = np.arange(first, first + len(values))
-    for index, column in enumerate(values.T):
-        _write(holder, group, path, index, {"co": (frames, column)}, "LINEAR", "AUTO_CLAMPED")
+    _write(holder, group, path, {"co": (frames, values)}, "LINEAR", "AUTO_CLAMPED")
 
 
 def write_fitted(holder, group, path: str, values: np.ndarray, first: int, kept: np.ndarray) -> None:
@@ -73,32 +75,40 @@ def write_fitted(holder, group, path: str, values: np.ndarray, first: int, kept:
     frames = np.flatnonzero(kept)
     third = np.diff(frames, prepend=frames[0] - 3, append=frames[-1] + 3) / 3
     frames = frames + first
-    for index, column in enumerate(values.T):
-        points = {
-            "co": (frames, column[kept]),
-            "handle_left": (frames - third[:-1], handles[:, 0, index]),
-            "handle_right": (frames + third[1:], handles[:, 1, index]),
-        }
-        _write(holder, group, path, index, points, "BEZIER", "FREE")
+    points = {
+        "co": (frames, values[kept]),
+        "handle_left": (frames - third[:-1], handles[:, 0]),
+        "handle_right": (frames + third[1:], handles[:, 1]),
+    }
+    _write(holder, group, path, points, "BEZIER", "FREE")
 
 
 def write_steps(holder, path: str, first: int, values: list[float]) -> None:
     """A curve with a key on every frame that keeps each value until the next."""
     frames = np.arange(first, first + len(values))
-    _write(holder, None, path, 0, {"co": (frames, np.array(values, dtype=float))}, "CONSTANT", "AUTO_CLAMPED")
+    _write(holder, None, path, {"co": (frames, np.array(values, dtype=float)[:, None])}, "CONSTANT", "AUTO_CLAMPED")
 
 
-def _write(holder, group, path: str, index: int, points: dict[str, tuple], interpolation: str, handles: str) -> None:
+def _write(holder, group, path: str, points: dict[str, tuple], interpolation: str, handles: str) -> None:
+    """Curves of what keys are made of: frames (F,) and values (F, k)."""
     numbers = _options()
-    curve = holder.fcurves.new(path, index=index)
-    if group:
-        curve.group = group
-    keys = curve.keyframe_points
-    count = len(points["co"][0])
-    keys.add(count)
-    for name, columns in points.items():
-        keys.foreach_set(name, np.column_stack(columns).astype(np.float32).ravel())
-    keys.foreach_set("interpolation", np.full(count, numbers["interpolation"][interpolation], dtype=np.int32))
-    for side in ("handle_left_type", "handle_right_type"):
-        keys.foreach_set(side, np.full(count, numbers["handle_left_type"][handles], dtype=np.int32))
-    curve.update()
+    count, width = points["co"][1].shape
+    columns = {name: np.empty((width, count, 2), dtype=np.float32) for name in points}
+    for name, (frames, values) in points.items():
+        columns[name][..., 0], columns[name][..., 1] = frames, values.T
+    kinds = np.full(count, numbers["interpolation"][interpolation], dtype=np.int32)
+    sides = np.full(count, numbers["handle_left_type"][handles], dtype=np.int32)
+    for index in range(width):
+        curve = holder.fcurves.new(path, index=index)
+        if group:
+            curve.group = group
+        keys = curve.keyframe_points
+        keys.add(count)
+        for name, own in columns.items():
+            keys.foreach_set(name, own[index].reshape(-1))
+        keys.foreach_set("interpolation", kinds)
+        # slow, and new keys have the same
+        if keys[0].handle_left_type != handles or keys[0].handle_right_type != handles:
+            keys.foreach_set("handle_left_type", sides)
+            keys.foreach_set("handle_right_type", sides)
+        curve.update()
