@@ -13,6 +13,7 @@ from . import compat, nla
 from .chain import Chain, Track, bone_poses
 from .convert import Character
 from .fcurve import write_fitted, write_lines
+from .inheritance import decomposed
 from .keying import EVERY, EVERY_FRAME, STEP, Keying, choose, skeleton
 from .source import Source
 
@@ -21,6 +22,9 @@ SAME_PLACE = 1e-6
 
 PATHS = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}
 """Where a rotation mode keeps its numbers; every other mode is an Euler order."""
+
+PIECE = 20000
+"""Bones that are posed at once: little enough that windows are drawn in between."""
 
 SHARE = 0.7
 """Part of the progress that finding the poses is where keys are chosen after it."""
@@ -45,23 +49,29 @@ def bake(
 ) -> Iterator[float]:
     """Writes link poses (F, n, 4, 4) from the source's start frame on into a new action and assigns it; the source's
     action stays as it is. Yields progress 0 … 1; nothing is written before the end. Returns what was Baked."""
-    targets = bone_poses(character, source, poses)
     source = replace(source, end=source.start + len(poses) - 1)
     chain = Chain(armature, character, source, character.bones if keying.blends else ())
     frames = keying.frames(source)
-    shown = np.zeros((len(frames), len(chain.bones), 4, 4)) if keying.mode != EVERY or keying.blends else None
-    for i, frame in enumerate(frames):
-        own, weight = source.at(frame)[0], keying.weight(frame, source)
-        locals_, posed = chain.posed(own, targets[frame - source.start] if weight > 0 else None)
-        if 0 < weight < 1:
-            locals_, posed = chain.blended(own, locals_, weight)
-        for bone, track in chain.tracks.items():
-            if weight in (0.0, 1.0):
-                track.turn = None
-            track.append(locals_[bone])
+    weights = [keying.weight(frame, source) for frame in frames]
+    channels = [np.empty((len(frames), len(chain.tracks), width)) for width in (3, 4, 3)]
+    shown = np.zeros((len(frames), len(character.rig.names), 4, 4)) if keying.mode != EVERY or keying.blends else None
+    turns, share = None, 1.0 if keying.mode == EVERY else SHARE
+    for rows in _pieces(weights, max(1, PIECE // len(character.rig.names))):
+        weight, first = weights[rows.start], frames[rows.start]
+        own, worlds = source.between(first, first + rows.stop - rows.start)
+        aims = bone_poses(character, worlds, poses[first - source.start :][: len(own)]) if weight > 0 else None
+        locals_, posed = chain.posed(own, aims, shown is not None)
+        if weight in (0.0, 1.0):
+            turns = None
+        else:
+            locals_, posed, turns = chain.blended(own, locals_, weight, turns)
+        for channel, values in zip(channels, decomposed(locals_[:, chain.written])):
+            channel[rows] = values
         if shown is not None:
-            shown[i, chain.order] = [posed[bone] for bone in chain.order]
-        yield (1.0 if keying.mode == EVERY else SHARE) * (i + 1) / len(frames)
+            shown[rows, chain.order] = posed[:, chain.order]
+        yield from (share * (i + 1) / len(frames) for i in range(rows.start, rows.stop))
+    for track, *columns in zip(chain.tracks.values(), *(channel.swapaxes(0, 1) for channel in channels)):
+        track.locations, track.rotations, track.scales = columns
     return (yield from write(armature, character, chain.tracks, source, keying, shown))
 
 
@@ -69,15 +79,19 @@ def write(armature, character: Character, tracks: dict[int, Track], source: Sour
     """All curves in one go, into a copy of the source's action so that everything else plays as before. Yields progress
     while it chooses the keys; returns what was Baked."""
     names = character.rig.names
+    count = len(keying.frames(source))
+    quaternions = np.array([track.rotations for track in tracks.values()], dtype=float).reshape(-1, count, 4)
     rotations = {
-        bone: _rotation_channels(armature.pose.bones[names[bone]].rotation_mode, track.rotations)
-        for bone, track in tracks.items()
+        bone: _rotation_channels(armature.pose.bones[names[bone]].rotation_mode, own)
+        for bone, own in zip(tracks, _continuous(quaternions))
     }
     choice = None
-    if keying.mode != EVERY:
-        locations = np.stack([np.array(track.locations) for track in tracks.values()], axis=1)
+    if keying.mode != EVERY and tracks:
+        locations = np.array([track.locations for track in tracks.values()], dtype=float).reshape(-1, count, 3)
         turns = [values for _, values in rotations.values()]
-        choosing = choose(keying, skeleton(armature, character, source, list(tracks), shown, locations, turns), source)
+        choosing = choose(
+            keying, skeleton(armature, character, source, list(tracks), shown, locations.swapaxes(0, 1), turns), source
+        )
         choice = yield from _later(choosing)
     before = playing(armature)
     identifier = compat.slot_identifier(armature)
@@ -89,10 +103,11 @@ def write(armature, character: Character, tracks: dict[int, Track], source: Sour
     keyed = _clear(holder, [names[bone] for bone in tracks]) | {curve.data_path for curve in nla.curves(armature)}
     # what is constant from the start frame on is keyed up to there
     still = None if keying.blends else source.start - source.first + 1
+    groups = {group.name: group for group in holder.groups}
     written = every = 0
     for i, (bone, track) in enumerate(tracks.items()):
         pose_bone = armature.pose.bones[names[bone]]
-        group = holder.groups.get(pose_bone.name) or holder.groups.new(pose_bone.name)
+        group = groups.get(names[bone]) or holder.groups.new(names[bone])
         channel, turns = rotations[bone]
         values = {channel: turns[:still] if track.held else turns}
         if track.roams:
@@ -101,7 +116,10 @@ def write(armature, character: Character, tracks: dict[int, Track], source: Sour
             (bone_path(pose_bone.name, "location") in keyed) or _is_placed(pose_bone, track)
         ):
             values["location"] = np.array(track.locations[:still])
-        if bone_path(pose_bone.name, "scale") in keyed or (track.scales[-1] - pose_bone.scale).length > SAME_PLACE:
+        if (
+            bone_path(pose_bone.name, "scale") in keyed
+            or _length(np.subtract(track.scales[-1], pose_bone.scale)) > SAME_PLACE
+        ):
             values["scale"] = np.array(track.scales[:still])
         for channel, columns in values.items():
             path, kept = bone_path(pose_bone.name, channel), np.ones(len(columns), dtype=bool)
@@ -116,6 +134,15 @@ def write(armature, character: Character, tracks: dict[int, Track], source: Sour
     changed = {"moved_max_m": choice.moved, "turned_max_deg": float(np.degrees(choice.turned))} if choice else {}
     keys = {"written": written, "every_frame": every, **changed}
     return Baked(action, _blended(source, keying, shown), _exact(source, keying), keys)
+
+
+def _pieces(weights: list[float], most: int) -> Iterator[slice]:
+    """Frames that are taken at once: `most` so many that are all the source's or all the simulation's."""
+    start = 0
+    for i, weight in enumerate(weights, 1):
+        if i == len(weights) or weight not in (0.0, 1.0) or weights[i] != weight or i - start == most:
+            yield slice(start, i)
+            start = i
 
 
 def playing(armature):
@@ -163,32 +190,41 @@ def _clear(holder, names: list[str]) -> set[str]:
 def _is_placed(pose_bone, track: Track) -> bool:
     """Whether a jointed bone needs a location key: it stands, or would stand, away from its rest place."""
     near = SAME_PLACE * pose_bone.bone.length
-    return track.locations[-1].length > near or pose_bone.location.length > near
+    return _length(track.locations[-1]) > near or pose_bone.location.length > near
 
 
-def _rotation_channels(mode: str, rotations: list[Quaternion]) -> tuple[str, np.ndarray]:
+def _length(vector: np.ndarray) -> float:
+    return float(np.linalg.norm(vector))
+
+
+def _continuous(rotations: np.ndarray) -> np.ndarray:
+    """Quaternions (k, F, 4) with signs that do not jump from frame to frame."""
+    flips = np.where((rotations[:, 1:] * rotations[:, :-1]).sum(axis=-1) < 0, -1.0, 1.0)
+    rotations[:, 1:] *= np.cumprod(flips, axis=1)[..., None]
+    return rotations
+
+
+def _rotation_channels(mode: str, quaternions: np.ndarray) -> tuple[str, np.ndarray]:
     """The channels' name and values (F, 3 or 4) in a bone's rotation mode, without jumps from frame to frame."""
     if mode == "QUATERNION":
-        values = np.array(rotations)
-        flips = np.cumprod(np.where((values[1:] * values[:-1]).sum(axis=1) < 0, -1.0, 1.0))
-        values[1:] *= flips[:, None]
-        return PATHS[mode], values
+        return PATHS[mode], quaternions
     if mode == "AXIS_ANGLE":
-        return PATHS[mode], _axis_angles(rotations)
+        return PATHS[mode], _axis_angles(quaternions)
     values = []
-    for rotation in rotations:
+    for rotation in map(Quaternion, quaternions):
         values.append(rotation.to_euler(mode, values[-1]) if values else rotation.to_euler(mode))
     return "rotation_euler", np.array(values)
 
 
-def _axis_angles(rotations: list[Quaternion]) -> np.ndarray:
+def _axis_angles(quaternions: np.ndarray) -> np.ndarray:
     """(F, 4) angle and axis; of all pairs that mean the same turn, the one nearest to the frame before."""
-    values = np.empty((len(rotations), 4))
+    values = np.empty((len(quaternions), 4))
     axis, angle = np.array([0.0, 1.0, 0.0]), 0.0
-    for i, rotation in enumerate(rotations):
-        turn = rotation.angle
-        if np.sin(turn / 2) > 1e-6:
-            now = np.array(rotation.axis)
+    for i, quaternion in enumerate(quaternions):
+        sine = np.linalg.norm(quaternion[1:])
+        turn = 2 * np.arctan2(sine, quaternion[0])
+        if sine > 1e-6:
+            now = quaternion[1:] / sine
             if i and now @ axis < 0:
                 now, turn = -now, -turn
             axis = now

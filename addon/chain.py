@@ -1,16 +1,17 @@
-"""From the poses that physics finds to bones' own channels, through all of Blender's ways of inheriting."""
+"""From the poses that physics finds to bones' own channels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from mathutils import Matrix, Quaternion, Vector
+from mathutils import Matrix
 
 from .convert import Character
-from .keying import Turn, between
-from .rig import rigid
+from .inheritance import Inheritance, is_even
+from .keying import Turns, between
+from .rig import rigid, scales
 from .role import ANIMATED, SIMULATED
 from .source import Source
 
@@ -25,10 +26,10 @@ class Track:
 
     roams: bool = False
     held: bool = False
-    locations: list[Vector] = field(default_factory=list)
-    rotations: list[Quaternion] = field(default_factory=list)
-    scales: list[Vector] = field(default_factory=list)
-    turn: Turn | None = None
+    locations: Sequence = field(default_factory=list)
+    rotations: Sequence = field(default_factory=list)
+    scales: Sequence = field(default_factory=list)
+    turn: Turns | None = None
 
     def append(self, local: Matrix) -> None:
         location, rotation, scale = local.decompose()
@@ -37,60 +38,99 @@ class Track:
         self.scales.append(scale)
 
     def between(self, source: Matrix, simulated: Matrix, weight: float) -> Matrix:
-        local, self.turn = between(source, simulated, weight, self.turn)
-        return local
+        (local,), self.turn = between(np.array([source]), np.array([simulated]), weight, self.turn)
+        return Matrix(local)
 
 
 class Chain:
-    """The `bones` of an armature, of which physics moves those with `tracks`; these, the others that are wanted and all
-    above them are taken in an `order`, parents first."""
+    """The bones of an armature of which physics moves those with `tracks`, whose numbers are `written`; these, the
+    others that are wanted and all above them are taken in an `order`, parents first."""
 
     def __init__(self, armature, character: Character, source: Source, others: Iterable[int] = ()) -> None:
-        self.bones = [armature.data.bones[name] for name in character.rig.names]
+        bones = [armature.data.bones[name] for name in character.rig.names]
         self.tracks, self.order = _tracks(character), _chain(character, others)
-        self._parents, self._carried = character.rig.parents.tolist(), (character.carrier >= 0).tolist()
-        begin, _ = source.at(source.start)
-        self._starts = {bone: self._local(begin, bone) for bone in self.order if bone in self.tracks}
+        self.written = np.array(list(self.tracks), dtype=int)
+        self._above = character.rig.parents
+        bearing = np.unique(self._above[self.order])
+        self._even = even = is_even(source.poses[:, bearing[bearing >= 0]])
+        self._inheritance = Inheritance(bones, self._above, even)
+        self._held = np.array([bone for bone, track in self.tracks.items() if track.held], dtype=int)
+        self._roams = np.array([i in self.tracks and self.tracks[i].roams for i in range(len(bones))], dtype=bool)
+        carried = np.array([bone for bone in self.order if character.carrier[bone] >= 0], dtype=int)
+        self._moved, self._others = np.setdiff1d(self.written, self._held), np.setdiff1d(carried, self.written)
+        self._levels, none = _levels(self._above, carried), np.empty(0, dtype=int)
+        if even:
+            # how a bone turns depends on the turns alone of those above it, and where physics moves them, it has those
+            still = np.setdiff1d(carried, self._moved)
+            self._steps = [*((none, level) for level in _levels(self._above, still)), (self._moved, none)]
+        else:
+            moved = np.isin(np.arange(len(bones)), self._moved)
+            self._steps = [(level[moved[level]], level) for level in self._levels]
+        self._starts = np.empty((len(bones), 4, 4))
+        self._starts[self.written] = self._locals(self.written, _rooted(source.at(source.start)[0][None]))[0]
 
-    def posed(self, own: np.ndarray, targets: np.ndarray | None) -> tuple[dict[int, Matrix], dict[int, Matrix]]:
-        """The bones' own transforms and their poses in the armature's space, where the source has them at `own` (n, 4,
-        4) and physics at `targets` (n, 4, 4), or they are the source's alone."""
-
-        def local(bone: int, posed: dict[int, Matrix]) -> Matrix:
-            track = self.tracks.get(bone)
-            if track is None or targets is None:
-                return self._local(own, bone)
-            if track.held:
-                return self._starts[bone]
-            aim = unposed(self.bones, bone, self._parents[bone], posed, Matrix(targets[bone]))
-            return aimed(self._starts[bone], aim, track.roams)
-
-        return self._walked(own, local)
+    def posed(self, own: np.ndarray, targets: np.ndarray | None, shown: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """The bones' own transforms (F, n, 4, 4), and if they are to be `shown` their poses in the armature's space,
+        where the source has them at `own` (F, n, 4, 4) and physics at `targets` (F, n, 4, 4), or they are the source's
+        alone."""
+        locals_, posed = np.empty_like(own), _rooted(own)
+        free = np.concatenate((self._others, self.written)) if targets is None else self._others
+        locals_[:, free] = self._locals(free, posed)
+        if targets is not None:
+            locals_[:, self._held] = self._starts[self._held]
+            posed[:, self._moved] = targets[:, self._moved]
+            for aimed, placed in self._steps:
+                if len(aimed):
+                    locals_[:, aimed] = self._kept(aimed, self._locals(aimed, posed))
+                if len(placed):
+                    self._place(placed, posed, locals_)
+            for level in self._levels if self._even and shown else ():
+                self._place(level, posed, locals_)
+        return locals_, posed[:, :-1]
 
     def blended(
-        self, own: np.ndarray, simulated: dict[int, Matrix], weight: float
-    ) -> tuple[dict[int, Matrix], dict[int, Matrix]]:
-        """As `posed`, on the way from the source's to `simulated` transforms."""
+        self, own: np.ndarray, simulated: np.ndarray, weight: float, before: Turns | None
+    ) -> tuple[np.ndarray, np.ndarray, Turns]:
+        """As `posed`, at one frame on the way from the source's to `simulated` transforms; and the turns between them,
+        which are to be told at the next frame."""
+        locals_, posed = simulated.copy(), _rooted(own)
+        theirs = self._locals(self.written, posed)[0]
+        locals_[0, self.written], turns = between(theirs, simulated[0, self.written], weight, before)
+        for level in self._levels:
+            self._place(level, posed, locals_)
+        return locals_, posed[:, :-1], turns
 
-        def local(bone: int, _) -> Matrix:
-            track = self.tracks.get(bone)
-            return simulated[bone] if track is None else track.between(self._local(own, bone), simulated[bone], weight)
+    def _locals(self, bones: np.ndarray, posed: np.ndarray) -> np.ndarray:
+        """The own transforms (F, k, 4, 4) of bones (k,) in poses (F, n + 1, 4, 4)."""
+        return self._inheritance.locals(bones, posed[:, self._above[bones]], posed[:, bones])
 
-        return self._walked(own, local)
+    def _place(self, bones: np.ndarray, posed: np.ndarray, locals_: np.ndarray) -> None:
+        """Fills in the poses of bones (k,) below others."""
+        posed[:, bones] = self._inheritance.poses(bones, posed[:, self._above[bones]], locals_[:, bones])
 
-    def _walked(self, own: np.ndarray, local: Callable[[int, dict[int, Matrix]], Matrix]):
-        locals_: dict[int, Matrix] = {}
-        posed: dict[int, Matrix] = {}
-        for bone in self.order:
-            if self._carried[bone]:
-                locals_[bone] = local(bone, posed)
-                posed[bone] = to_pose(self.bones, bone, self._parents[bone], posed, locals_[bone])
-            else:
-                posed[bone] = Matrix(own[bone])
-        return locals_, posed
+    def _kept(self, bones: np.ndarray, aims: np.ndarray) -> np.ndarray:
+        """What the channels of bones (k,) will hold, to come to `aims` (F, k, 4, 4): the scale, and the location of a
+        jointed bone, stay those of the start pose."""
+        starts, result = self._starts[bones], aims if self._even else rigid(aims)
+        result[..., :3, :3] *= (scales(starts) / scales(result))[..., None, :]
+        result[..., :3, 3] = np.where(self._roams[bones, None], result[..., :3, 3], starts[..., :3, 3])
+        return result
 
-    def _local(self, poses: np.ndarray, bone: int) -> Matrix:
-        return local_of(self.bones, poses, bone, self._parents[bone])
+
+def _rooted(poses: np.ndarray) -> np.ndarray:
+    """Poses (F, n, 4, 4) with that of what roots hang from at the end."""
+    return np.concatenate((poses, np.tile(np.eye(4), (len(poses), 1, 1, 1))), axis=1)
+
+
+def _levels(parents: np.ndarray, bones: np.ndarray) -> list[np.ndarray]:
+    """The bones, as many at a time as have equally many above them."""
+    depth = [0] * (len(parents) + 1)
+    for bone, parent in enumerate(parents.tolist()):
+        depth[bone] = depth[parent] + 1
+    levels: dict[int, list[int]] = {}
+    for bone in sorted(bones.tolist(), key=lambda bone: depth[bone]):
+        levels.setdefault(depth[bone], []).append(bone)
+    return [np.array(level) for level in levels.values()]
 
 
 def _chain(character: Character, others: Iterable[int] = ()) -> list[int]:
@@ -122,41 +162,11 @@ def written_bones(character: Character) -> set[str]:
     return {character.rig.names[bone] for bone in _tracks(character)}
 
 
-def bone_poses(character: Character, source: Source, poses: np.ndarray) -> np.ndarray:
-    """Poses (F, bones, 4, 4) of the linked bones in the armature's space, without scale."""
-    worlds = np.array([source.at(source.start + i)[1] for i in range(len(poses))])
-    turns = np.swapaxes(rigid(worlds)[:, None, :3, :3], -1, -2)
+def bone_poses(character: Character, worlds: np.ndarray, poses: np.ndarray) -> np.ndarray:
+    """Poses (F, bones, 4, 4) of the linked bones in the armature's space, without scale, where that is at `worlds` (F,
+    4, 4) and the links are at `poses` (F, n, 4, 4)."""
+    back, turns = np.linalg.inv(worlds)[:, None], np.swapaxes(rigid(worlds)[:, None, :3, :3], -1, -2)
     result = np.zeros((len(poses), len(character.rig.names), 4, 4))
-    result[:, character.bones] = np.linalg.inv(worlds)[:, None] @ poses
     result[:, character.bones, :3, :3] = turns @ poses[..., :3, :3] @ np.swapaxes(character.offsets, -1, -2)
+    result[:, character.bones, :, 3:] = back @ poses[..., 3:]
     return result
-
-
-def local_of(bones, poses: np.ndarray, bone: int, parent: int) -> Matrix:
-    """A bone's own transform (what its channels hold) in evaluated poses (n, 4, 4)."""
-    above = {} if parent < 0 else {parent: Matrix(poses[parent])}
-    return unposed(bones, bone, parent, above, Matrix(poses[bone]))
-
-
-def unposed(bones, bone: int, parent: int, posed: dict[int, Matrix], pose: Matrix) -> Matrix:
-    """Blender's own way from a pose in the armature's space to the bone's channels: all its inheritance flags count."""
-    return _converted(bones, bone, parent, posed, pose, invert=True)
-
-
-def to_pose(bones, bone: int, parent: int, posed: dict[int, Matrix], local: Matrix) -> Matrix:
-    return _converted(bones, bone, parent, posed, local, invert=False)
-
-
-def _converted(bones, bone: int, parent: int, posed: dict[int, Matrix], matrix: Matrix, *, invert: bool) -> Matrix:
-    rest = bones[bone].matrix_local
-    if parent < 0:
-        return bones[bone].convert_local_to_pose(matrix, rest, invert=invert)
-    return bones[bone].convert_local_to_pose(
-        matrix, rest, parent_matrix=posed[parent], parent_matrix_local=bones[parent].matrix_local, invert=invert
-    )
-
-
-def aimed(start: Matrix, aim: Matrix, roams: bool) -> Matrix:
-    """What the channels will hold: the scale, and the location of a jointed bone, stay those of the start pose."""
-    location, _, scale = start.decompose()
-    return Matrix.LocRotScale(aim.to_translation() if roams else location, aim.to_quaternion(), scale)

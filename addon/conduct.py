@@ -10,10 +10,11 @@ import numpy as np
 from mathutils import Matrix, Quaternion, Vector
 
 from . import bake, compat, control
-from .chain import Track, bone_poses, local_of, to_pose, unposed
+from .chain import Track, bone_poses
 from .convert import Character
 from .fcurve import write_steps
 from .hold import Hold, holds_of
+from .inheritance import local_of, to_pose, unposed
 from .keying import EVERY, EVERY_FRAME, Keying
 from .source import Source, evaluated_poses
 
@@ -87,7 +88,7 @@ def _quick(steps: Iterator[float], progress: float):
 
 def _aims(character: Character, source: Source, poses: np.ndarray, holds: list[Hold]) -> dict[int, np.ndarray]:
     """Where the deform bones shall be (F, 4, 4) in the armature's space, from the source's start frame on."""
-    targets = bone_poses(character, source, poses)
+    targets = bone_poses(character, source.between(source.start, source.start + len(poses))[1], poses)
     begin = source.at(source.start)[0]
     aims = {}
     for hold in holds:

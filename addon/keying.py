@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import atan2, pi
 
 import numpy as np
-from mathutils import Matrix, Quaternion, Vector
 
 from ..core.curve import fitted
 from ..core.reduction import Skeleton, reduced
+from ..core.spatial import exponential, quaternion_conjugate, quaternion_multiply
 from .convert import Character
+from .inheritance import composed, decomposed
 from .problem import ConversionError
 from .rig import rigid
 from .source import Source
@@ -93,7 +93,8 @@ def shortened(keys: Keying, frames: int) -> Keying:
 
 def summed(keys: list[dict[str, float]]) -> dict[str, float]:
     """The keys of several armatures as one."""
-    most = {name: max(own.get(name, 0.0) for own in keys) for name in keys[0] if "max" in name}
+    names = dict.fromkeys(name for own in keys for name in own if "max" in name)
+    most = {name: max(own.get(name, 0.0) for own in keys) for name in names}
     return {name: sum(own[name] for own in keys) for name in ("written", "every_frame")} | most
 
 
@@ -102,25 +103,27 @@ def _ramp(passed: int, frames: int) -> float:
     return x * x * (3 - 2 * x)
 
 
-Turn = tuple[Vector, float]
-"""Axis and angle [rad]; the angle may be of several turns, in both directions."""
+Turns = tuple[np.ndarray, np.ndarray]
+"""Axes (k, 3) and angles (k,) [rad]; angles may be of several turns, in both directions."""
 
 
-def between(source: Matrix, simulated: Matrix, weight: float, before: Turn | None) -> tuple[Matrix, Turn]:
-    """A bone's local transform on the way from its source's to the simulated one; and the turn from one to the other,
-    which is to be told at the next frame: what tumbles on by more than half a turn must not take the other way round.
-    """
-    (place, rotation, scale), (aim, turned, stretch) = source.decompose(), simulated.decompose()
-    turn = rotation.inverted() @ turned
-    axis = Vector(turn[1:])
-    angle = 2 * atan2(axis.length, turn.w)
-    last, most = before or (Vector((0.0, 1.0, 0.0)), 0.0)
-    axis = axis.normalized() if axis.length > NO_TURN else last
-    if before and axis.dot(last) < 0:
-        axis, angle = -axis, -angle
-    angle += 2 * pi * round((most - angle) / (2 * pi))
-    part = rotation @ Quaternion(axis, weight * angle)
-    return Matrix.LocRotScale(place.lerp(aim, weight), part, scale.lerp(stretch, weight)), (axis, angle)
+def between(source: np.ndarray, simulated: np.ndarray, weight: float, before: Turns | None) -> tuple[np.ndarray, Turns]:
+    """Bones' own transforms (k, 4, 4) on the way from their source's to the simulated ones; and the turns from one to
+    the other, which are to be told at the next frame: what tumbles on by more than half a turn must not take the other
+    way round."""
+    (places, rotations, scales), (aims, turned, stretches) = decomposed(source), decomposed(simulated)
+    turns = quaternion_multiply(quaternion_conjugate(rotations), turned)
+    sines = np.linalg.norm(turns[:, 1:], axis=1)
+    angles = 2 * np.arctan2(sines, turns[:, 0])
+    last, most = before or (np.array([0.0, 1.0, 0.0]), 0.0)
+    axes = np.where((sines > NO_TURN)[:, None], turns[:, 1:] / np.maximum(sines, NO_TURN)[:, None], last)
+    if before:
+        back = np.where((axes * last).sum(axis=1) < 0, -1.0, 1.0)
+        axes, angles = back[:, None] * axes, back * angles
+    angles += 2 * np.pi * np.round((most - angles) / (2 * np.pi))
+    parts = quaternion_multiply(rotations, exponential((weight * angles)[:, None] * axes))
+    way = composed(places + weight * (aims - places), parts, scales + weight * (stretches - scales))
+    return way, (axes, angles)
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import bpy
 import numpy as np
 from mathutils import Matrix
 
 from . import rival, stage
 from .cast import Actor, Cast
-from .chain import Chain, bone_poses, local_of, to_pose, unposed
+from .chain import Chain, bone_poses
 from .convert import Character
+from .inheritance import local_of, to_pose, unposed
 from .rig import refuse_unusable
 from .role import ANIMATED
 
@@ -65,12 +64,12 @@ class _Puppet:
         """Poses the armature, which stands at the scene's `frame`, as its links are (n, 4, 4). Raises ConversionError
         where it is edited or hidden meanwhile, ReferenceError where it is gone."""
         refuse_unusable(self.actor.armature)
-        source = replace(self.actor.source, start=frame)
-        targets = bone_poses(self.actor.character, source, poses[None])[0]
-        locals_, _ = self._pose.posed(source.at(frame)[0], targets)
+        own, world = (values[None] for values in self.actor.source.at(frame))
+        targets = bone_poses(self.actor.character, world, poses[None])
+        locals_, _ = self._pose.posed(own, targets, shown=False)
         bones = self.actor.armature.pose.bones
         for bone, name in self._names.items():
-            bones[name].matrix_basis = locals_[bone]
+            bones[name].matrix_basis = Matrix(locals_[0, bone])
 
 
 class _Deformed:
@@ -101,18 +100,18 @@ class _Deformed:
             both = rival.Muted(before.constraints + own.constraints, before.drivers + own.drivers)
             rival.mute(armature, pose_bone, both)
 
-    def posed(self, own: np.ndarray, targets: np.ndarray) -> tuple[dict[int, Matrix], dict[int, Matrix]]:
-        """As of a Chain."""
-        locals_: dict[int, Matrix] = {}
+    def posed(self, own: np.ndarray, targets: np.ndarray, shown: bool) -> tuple[np.ndarray, None]:
+        """As of a Chain, at one frame, and never shown."""
+        (own,), (targets,), locals_ = own, targets, np.empty_like(own)
         posed: dict[int, Matrix] = {}
         for bone in self.tracks:
             parent, carrier = self._parents[bone], self._carrier[bone]
             above = {} if parent < 0 else {parent: posed.get(parent) or Matrix(own[parent])}
             aim = Matrix(targets[carrier] if carrier == bone else targets[carrier] @ self._kept[bone])
             place, turn, _ = unposed(self._bones, bone, parent, above, aim).decompose()
-            locals_[bone] = Matrix.LocRotScale(place, turn, self._scales[bone])
-            posed[bone] = to_pose(self._bones, bone, parent, above, locals_[bone])
-        return locals_, posed
+            local = Matrix.LocRotScale(place, turn, self._scales[bone])
+            posed[bone], locals_[0, bone] = to_pose(self._bones, bone, parent, above, local), local
+        return locals_, None
 
     def _local(self, poses: np.ndarray, bone: int) -> Matrix:
         return local_of(self._bones, poses, bone, self._parents[bone])

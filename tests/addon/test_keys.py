@@ -191,6 +191,23 @@ def test_fewer_keys_hold_hands():
     assert len(values(other.animation_data.action, 'pose.bones["bone1"].rotation_quaternion')) < 20
 
 
+@pytest.mark.parametrize("mode", ["EVERY", "STEP", "REDUCED"])
+def test_a_character_that_is_only_animated_takes_part(mode):
+    """It gets no keys by physics, whatever keys the others get, and plays on."""
+    armature, other = chain(3, "One", height=2.0), chain(3, "Other", height=2.0)
+    other.location.y = 0.3
+    key(other, "bone1", "rotation_quaternion", {1: (1, 0, 0, 0), 30: (0.8, 0.6, 0, 0)})
+    before = evaluated(other, range(1, 31))
+    operators.make_dynamic(other)
+    for bone in other.pose.bones:
+        bone.armature_dynamics.role = "ANIMATED"
+    connect(armature, "bone2", other, "bone2")
+    report = simulate(armature, end=30, **REDUCED | {"key_mode": mode})
+    assert report.bake_error_max_m < 2e-3
+    assert differences(before, evaluated(other, range(1, 31)))[0] < 0.01
+    assert ("moved_max_m" in report.keys) == (mode != "EVERY")
+
+
 def test_a_stopped_reduction_leaves_nothing():
     """Esc while keys are chosen is like Esc at any other moment."""
     armature = chain(3, height=1.0)
