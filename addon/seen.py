@@ -9,9 +9,9 @@ from .cast import Actor
 from .rig import rigid
 
 
-def keep(actor: Actor, played: dict[int, np.ndarray], poses: np.ndarray) -> None:
+def keep(actor: Actor, played: dict[int, np.ndarray], poses: np.ndarray, before: np.ndarray) -> None:
     """An actor whose links were at `poses` (F, n, 4, 4), but for the frames where bones are `played` as a blend, see
-    `Baked`."""
+    `Baked`, and where the source animation had them `before` (F, n, 4, 4)."""
     armature, character, source = actor.armature, actor.character, actor.source
     own = physique.remember(armature, physique.looks_of(armature), character)
     poses = poses.copy()
@@ -21,4 +21,4 @@ def keep(actor: Actor, played: dict[int, np.ndarray], poses: np.ndarray) -> None
         poses[frame - source.start] = shown
     points = balance.center(own, poses).astype(np.float32)
     balance.traces.keep(armature, balance.Trace(points, source.start))
-    ghost.ghosts.keep(armature, ghost.of(character, source))
+    ghost.ghosts.keep(armature, ghost.of(character, source, before))

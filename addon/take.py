@@ -149,7 +149,7 @@ class Take:
             weight = sum(link.mass for link in actor.character.links) * float(np.linalg.norm(gravity(actor.armature)))
             touches.keep(actor.armature, actor.links, trajectory, first, weight, actor.character.height)
             activity.keep(actor.armature, own)
-            seen.keep(actor, baked.played, poses[:, actor.links])
+            seen.keep(actor, baked.played, poses[:, actor.links], cast.poses[:, actor.links])
         for member in self.members:
             own = member.armature_dynamics
             own.preview = self.is_budgeted and not performed
