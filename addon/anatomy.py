@@ -59,6 +59,11 @@ def _upright(rig: Rig, found: dict[tuple[str, int], list[int]]) -> bool:
 
 def _match(naming: dict, rig: Rig) -> dict[tuple[str, int], list[int]]:
     """The bones of each (segment, side); empty when arms, legs or spine are not all found in their order."""
+    trunk = [*naming["segments"].get("spine", ())]
+    trunk += [chain["pattern"] for chain in naming.get("chains", ()) if "spine" in chain["segments"]]
+    # most rigs that are nobody's are told by that alone
+    if not any(_named(rig, pattern, "") for pattern in trunk):
+        return {}
     found: dict[tuple[str, int], list[int]] = {}
     for tokens in naming["sides"]:
         for side, token in ((0, tokens[0]), (1, tokens[1])):

@@ -124,10 +124,10 @@ def shapes_of(capsule: Capsule, flesh: np.ndarray | None, head: np.ndarray, how:
     its `capsule` where there is none; `head` (3,) is the bone's. Empty for none."""
     if how.kind == NONE:
         return []
-    if how.kind in (AUTO, CAPSULE):
-        outline = _Outline.of_capsule(capsule)
-    else:
-        outline = _Outline.of_points(flesh) if flesh is not None else _Outline.of_capsule(capsule)
+    is_capsule = how.kind in (AUTO, CAPSULE)
+    if is_capsule and (how.length, how.thickness) == (1.0, 1.0):
+        return [replace(capsule, **how.surface)]
+    outline = _Outline.of_capsule(capsule) if is_capsule or flesh is None else _Outline.of_points(flesh)
     outline = replace(outline, half=outline.half * [how.length, how.thickness, how.thickness])
     if how.kind == SPHERE:
         return [Sphere(outline.center, float(outline.half.mean()), **how.surface)]
@@ -138,8 +138,6 @@ def shapes_of(capsule: Capsule, flesh: np.ndarray | None, head: np.ndarray, how:
         return [found]
     if how.kind in (BOX, HULL):
         return [Box(outline.center, outline.half, outline.axes.T, **how.surface)]
-    if (how.length, how.thickness) == (1.0, 1.0):
-        return [replace(capsule, **how.surface)]
     return [replace(outline.capsule(), **how.surface)]
 
 

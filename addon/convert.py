@@ -190,8 +190,9 @@ def _placed(
     zero = rotations[above].T @ frame.zero
     if keyed:
         return Link(rig.names[bone], Joint("fixed"), position, zero, keyed=True)
-    turned = matrix_quaternion(zero.T @ carried.T @ now @ frame.rest)
-    frame, outside = roomy(frame, _turns(rig, bone, above, poses, zero, frame.rest, rotations[above]))
+    turns = _turns(rig, bone, above, poses, zero, frame.rest, rotations[above])
+    turned = turns[0]
+    frame, outside = roomy(frame, turns)
     if frame.kind == "hinge":
         angle, beyond = hinge_angle(turned)
         rotations[bone] = frame.rest @ beyond.T
@@ -294,10 +295,10 @@ def _height(anatomy: Anatomy | None, capsules: dict[int, Capsule]) -> float:
 
 def _lowest(character: Character, source: Source) -> float:
     """The lowest point [m] of the colliders in the start pose."""
-    poses = character.start_poses(source)
-    lowest = np.inf
-    for placed, link in zip(poses, character.links, strict=True):
-        for shape in link.shapes:
-            points, radii = balls(shape.moved(placed))
-            lowest = min(lowest, float((points[:, 2] - radii).min()))
-    return lowest
+    up = character.start_poses(source)[:, 2]
+    heights = [
+        points @ up[i, :3] + up[i, 3] - radii
+        for i, link in enumerate(character.links)
+        for points, radii in map(balls, link.shapes)
+    ]
+    return float(np.concatenate([*heights, [np.inf]]).min())

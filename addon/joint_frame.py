@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.spatial import cross
 from .anatomy import Anatomy
 from .preset import preset
 from .rig import Rig
@@ -43,7 +44,7 @@ def segment_ends(rig: Rig, anatomy: Anatomy | None, skin: dict[int, np.ndarray],
         carried = [
             other
             for other in _next(rig, carrier, bone)
-            if not np.allclose(rig.heads[other], rig.heads[bone], atol=1e-9)
+            if (np.abs(rig.heads[other] - rig.heads[bone]) > 1e-9 + 1e-5 * np.abs(rig.heads[bone])).any()
         ]
         trunk = [other for other in carried if anatomy and anatomy.segments.get(other) in ("spine", "neck", "head")]
         if trunk or carried:
@@ -185,22 +186,23 @@ def _unit(vector: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
     return vector / length if length > 1e-9 else otherwise
 
 
-def _square(vector: np.ndarray) -> np.ndarray:
-    """Some unit vector at right angles to another."""
-    square = np.cross(vector, np.eye(3)[np.argmin(np.abs(vector))])
-    return square / np.linalg.norm(square)
+def _square(vector: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """The unit vector at right angles to another that is nearest to a third; some, where that is along it."""
+    square = near - (near @ vector) * vector
+    length = np.linalg.norm(square)
+    return square / length if length > 1e-9 else _square(vector, np.eye(3)[np.argmin(np.abs(vector))])
 
 
 def _frame(y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """A rotation whose y is exactly `y` and whose x is as near as possible to `x`."""
-    x = _unit(x - (x @ y) * y, _square(y))
-    return np.column_stack([x, y, np.cross(x, y)])
+    x = _square(y, x)
+    return np.array([x, y, cross(x, y)]).T
 
 
 def _frame_about(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """A rotation whose x is exactly `x` and whose y is as near as possible to `y`."""
-    y = _unit(y - (x @ y) * x, _square(x))
-    return np.column_stack([x, y, np.cross(x, y)])
+    y = _square(x, y)
+    return np.array([x, y, cross(x, y)]).T
 
 
 def _turn(axis: np.ndarray, angle: float) -> np.ndarray:

@@ -202,7 +202,7 @@ def compile_model(linkage: Linkage, leaf_freedoms: int | None = None) -> Model:
     def per_freedom(name: str) -> np.ndarray:
         # a keyed link's joint has no freedoms, whatever it would have without keys
         own = (np.zeros(0) if x.keyed else np.asarray(getattr(x.joint, name), dtype=float) for x in links)
-        parts = [np.broadcast_to(values, d) for values, d in zip(own, freedoms)]
+        parts = [values if values.shape == (d,) else np.full(d, values) for values, d in zip(own, freedoms)]
         return np.concatenate([*parts, np.zeros(0)])
 
     placement = pose(
