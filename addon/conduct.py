@@ -12,6 +12,7 @@ from mathutils import Matrix, Quaternion, Vector
 from . import bake, compat, control
 from .chain import Track, bone_poses
 from .convert import Character
+from .curl import seen_curls
 from .fcurve import write_steps
 from .hold import Hold, holds_of
 from .inheritance import local_of, to_pose, unposed
@@ -28,6 +29,9 @@ NEAR = 5e-6
 """Controls this near to where they should be are there: relative to the rig's size, and in turn [rad]. Blender
 evaluates them in single precision, one after the other."""
 
+SETTLED = 1e-4
+"""Controls this near that do not come nearer are there, too: along long chains rounding adds up."""
+
 
 def conduct(
     armature, character: Character, source: Source, poses: np.ndarray, keying: Keying = EVERY_FRAME
@@ -43,16 +47,17 @@ def conduct(
     played, identifier = bake.playing(armature), compat.slot_identifier(armature)
     before = control.switched(armature)
     size = float(np.ptp(begin[:, :3, 3], axis=0).max())
-    action, added = None, {}
+    action, curls, off = None, {}, np.inf
     try:
         for turn in range(ROUNDS):
-            solving = _solved(armature, character, source, keying, holds, aims, seen, added)
+            solving = _solved(armature, character, source, keying, holds, aims, seen, curls)
             tracks, stood = yield from _quick(solving, turn / ROUNDS)
             baked = yield from _quick(_written(armature, character, tracks, source, before), turn / ROUNDS)
             action = baked.action
             seen = yield from _seen(armature, character.rig, source, frames, turn)
-            added = _added(armature, character.rig, holds, seen, tracks)
-            if _off(holds, seen, stood, size) < NEAR:
+            curls = seen_curls(armature, character.rig, holds, seen, tracks)
+            last, off = off, _off(holds, seen, stood, size)
+            if off < NEAR or 0.5 * last < off < SETTLED:
                 freed = _freed(armature, character, source, keying, holds, aims, seen, ASTRAY * size)
                 if freed == holds:
                     break
@@ -98,28 +103,15 @@ def _aims(character: Character, source: Source, poses: np.ndarray, holds: list[H
     return aims
 
 
-def _added(armature, rig, holds: list[Hold], seen: np.ndarray, tracks: dict[int, Track]) -> dict[int, list[Quaternion]]:
-    """The turns that constraints of controls add to these's own, as `seen` (F, n, 4, 4) frame by frame with tracks."""
-    bones = [armature.data.bones[name] for name in rig.names]
-    return {
-        hold.bone: [
-            local_of(bones, own, hold.bone, hold.parent).to_quaternion() @ turn.inverted()
-            for own, turn in zip(seen, tracks[hold.bone].rotations)
-        ]
-        for hold in holds
-        if any(map(control.is_active, armature.pose.bones[rig.names[hold.bone]].constraints))
-    }
-
-
 def _without(turn: Quaternion, local: Matrix) -> Matrix:
     location, rotation, scale = local.decompose()
     return Matrix.LocRotScale(location, turn.inverted() @ rotation, scale)
 
 
-def _solved(armature, character, source, keying, holds, aims, seen, added) -> Iterator[None]:
+def _solved(armature, character, source, keying, holds, aims, seen, curls) -> Iterator[None]:
     """Finds tracks of the controls as they would be if each hung from those above it as `seen` (F, n, 4, 4), and its
-    constraints added the same turns; returns these, and where the controls stand then, frame by frame, from the start
-    frame on."""
+    constraints added turns as in these curls; returns the tracks, and where the controls stand then, frame by frame,
+    from the start frame on."""
     rig = character.rig
     bones = [armature.data.bones[name] for name in rig.names]
     tracks = {hold.bone: Track(roams=hold.roams) for hold in holds}
@@ -131,12 +123,13 @@ def _solved(armature, character, source, keying, holds, aims, seen, added) -> It
         own, _ = source.at(frame)
         weight = keying.weight(frame, source)
         stands: dict[int, Matrix] = {}
+        locals_: dict[int, Matrix] = {}
         stood.append({} if frame < source.start else stands)
         for hold in holds:
-            track, turns = tracks[hold.bone], added.get(hold.bone)
+            track, curl = tracks[hold.bone], curls.get(hold.bone)
             if frame < source.start:
                 local = local_of(bones, own, hold.bone, hold.parent)
-                track.append(_without(turns[i], local) if turns else local)
+                track.append(_without(curl.turns[i], local) if curl else local)
                 continue
             above, start = _parent_pose(hold, seen[i], stands), starts[hold.bone]
             if hold.carries and hold.bone not in scales:
@@ -156,7 +149,8 @@ def _solved(armature, character, source, keying, holds, aims, seen, added) -> It
                 local = track.between(there, local, weight)
             else:
                 track.turn = None
-            track.append(_without(turns[i], local) if turns else local)
+            track.append(_without(curl.on(i, locals_), local) if curl else local)
+            locals_[hold.bone] = local
             stands[hold.bone] = to_pose(bones, hold.bone, hold.parent, above, local)
         yield
     return tracks, stood
