@@ -63,6 +63,17 @@ def vrm() -> bpy.types.Object:
     return _built("VRM", rows)
 
 
+def biped() -> bpy.types.Object:
+    """As a character of 3ds Max's Biped comes in: a root in the pelvis, and names with blanks."""
+    names = {"pelvis": "Pelvis", "spine": "Spine", "chest": "Spine1", "breast": "Spine2", "neck": "Neck",
+             "head": "Head", "shoulder": "{} Clavicle", "arm": "{} UpperArm", "forearm": "{} Forearm",
+             "hand": "{} Hand", "thigh": "{} Thigh", "shank": "{} Calf", "foot": "{} Foot",
+             "toe": "{} Toe0"}  # fmt: skip
+    names = {part: f"Bip001 {name}" for part, name in names.items()}
+    root = ("Bip001", TRUNK["pelvis"][0], (0, 0.1, TRUNK["pelvis"][0][2]), None, False)
+    return _built("Biped", [root, *_person(names, ("L", "R"), "Bip001 {} Finger{}", root=root[0])])
+
+
 def mmd() -> bpy.types.Object:
     """As an MMD model comes in: roots above each other, an upper and a lower body, twist bones, and legs on IK."""
     rows = [

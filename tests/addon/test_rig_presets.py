@@ -298,7 +298,7 @@ def test_import_reads_a_rig_too(tmp_path):
 
 def test_the_rigs_that_come_along_are_found():
     """Those that the manual names, by Blender's menu."""
-    names = ["Mixamo", "Motion_Capture", "Rigify", "Rigify_Metarig", "Unreal", "VRM", "VRM_with_Hair"]
+    names = ["Biped", "MMD", "Mixamo", "Motion_Capture", "Rigify", "Rigify_Metarig", "Unreal", "VRM", "VRM_with_Hair"]
     assert names == SHIPPED
     for name in SHIPPED:
         assert bpy.utils.preset_find(name, "armature_dynamics/rig", ext=".json") == str(FOLDER / f"{name}.json")
@@ -312,7 +312,7 @@ def named(kind):
     return rig
 
 
-@pytest.mark.parametrize(("name", "kind"), [("Mixamo", "mixamo"), ("VRM", "vrm")])
+@pytest.mark.parametrize(("name", "kind"), [("Mixamo", "mixamo"), ("VRM", "vrm"), ("MMD", "mmd"), ("Biped", "biped")])
 def test_the_rigs_that_come_along_say_what_make_dynamic_finds(name, kind):
     """Back to where it began, whatever was tried on the bones since."""
     rig = named(kind)
