@@ -47,10 +47,12 @@ def round_mesh(
     axis = ends[:, 1] - ends[:, 0]
     square = np.einsum("ij,ij->i", axis, axis)
 
-    of_ends, inside = _of_ends(ends, radii, triangle, owner, prepared, reach, gauge, axis, square)
+    of_ends, inside, within = _of_ends(ends, radii, triangle, owner, prepared, reach, gauge, axis, square)
     sunk = np.zeros((int(owner.max()) + 1, 2), dtype=bool)
+    keep = ~within
     if inside.any():
-        of_ends = _nearest_when_inside(of_ends, inside, owner, prepared.solid[triangle], sunk)
+        keep &= _nearest_when_inside(of_ends, inside, owner, prepared.solid[triangle], sunk)
+    of_ends = tuple(column[keep] for column in of_ends)
     outside = ~sunk.any(axis=1)[owner]
     pierced, end = _pierced(gauge, square)
     ridden = np.zeros(len(sunk), dtype=bool)
@@ -116,8 +118,9 @@ def _of_ends(
     gauge: np.ndarray,
     axis: np.ndarray,
     square: np.ndarray,
-) -> tuple[Found, np.ndarray]:
-    """Touches of the balls at the ends, and whether each end is on the inner side of what it touches."""
+) -> tuple[Found, np.ndarray, np.ndarray]:
+    """Touches of the balls at the ends, whether each end is on the inner side of what it touches, and whether its ball
+    lies within the round there, which touches with something else."""
     outside, along, height = gauge[:, :, :3], gauge[:, :, 3:6], gauge[:, :, 6]
     length = prepared.lengths[triangle][:, None]
     held = np.minimum(np.maximum(along, 0.0), length)
@@ -140,7 +143,7 @@ def _of_ends(
     over, distance, height = over.reshape(-1)[flat], distance.reshape(-1)[flat], height.reshape(-1)[flat]
     normal = np.copysign(1.0, height)[:, None] * prepared.normals[number]
     inside = height < 0.0
-    keep = np.ones(len(row), dtype=bool)
+    keep, within = np.ones(len(row), dtype=bool), np.zeros(len(row), dtype=bool)
     aside = (~(over | (distance <= TINY))).nonzero()[0]
     if len(aside):
         index, by = flat[aside], row[aside]
@@ -152,18 +155,18 @@ def _of_ends(
         normal[aside] = away
         inside[aside] = np.einsum("ij,ij->i", away, prepared.outward[feature]) < 0.0
         out = np.einsum("ij,ij->i", away, axis[by]) * (2 * kind[aside] - 1)
-        within = out > INWARD * np.sqrt(square[by]) + np.abs(radii[by, 1] - radii[by, 0])
-        keep[aside] = prepared.closest_there(feature, place, away) & (level | ~within)
+        inward = out > INWARD * np.sqrt(square[by]) + np.abs(radii[by, 1] - radii[by, 0])
+        keep[aside], within[aside] = prepared.closest_there(feature, place, away), inward & ~level
     inside &= prepared.solid[number]
     sign = np.where(inside, -1.0, 1.0)
     found = row, kind, sign[:, None] * normal, sign * distance, center
-    return tuple(column[keep] for column in found), inside[keep]
+    return tuple(column[keep] for column in found), inside[keep], within[keep]
 
 
 def _nearest_when_inside(
     found: Found, inside: np.ndarray, owner: np.ndarray, solid: np.ndarray, sunk: np.ndarray
-) -> Found:
-    """The touches of ends without those on the inner side, but for the nearest of an end that is inside.
+) -> np.ndarray:
+    """Which touches (c,) of ends count: not those on the inner side, but for the nearest of an end that is inside.
 
     An end is inside a solid if it is on the inner side of the nearest that it touches; then `sunk` (rounds, 2) is set.
     """
@@ -177,7 +180,7 @@ def _nearest_when_inside(
     sunk.reshape(-1)[place[nearest]] = True
     keep = ~(inside | (sunk.reshape(-1)[place] & solid[row]))
     keep[nearest] = True
-    return tuple(column[keep] for column in found)
+    return keep
 
 
 def _of_edges(

@@ -116,6 +116,24 @@ def test_deepest_gap_is_the_distance_from_a_mesh(name, taper):
     assert np.abs(deepest - expected)[apart].max() < 1e-8
 
 
+@pytest.mark.parametrize("name", ["prism", "ball", "step"])
+def test_what_is_apart_is_never_deep(name):
+    """An end that lies behind a face is not in the solid for that: the nearest tells, also where the round touches that
+    with its middle. Else a hand beside a head was sixty centimetres inside it."""
+    rng = np.random.default_rng(3)
+    outline = np.stack((np.cos(turn := np.arange(7) * 2 * np.pi / 7), np.sin(turn)), axis=1)
+    prepared = PreparedMesh.of({"prism": prism(outline), "ball": ball(4), "step": STEP}[name])
+    ends = rng.uniform(-2, 2, (2000, 2, 3))
+    owner, triangle = (x.ravel() for x in np.indices((2000, len(prepared))))
+    expected = least_gap(ends[owner], np.array([0.1, 0.1]), prepared.corners[triangle]).reshape(2000, -1).min(axis=1)
+    apart = (expected > -0.099) & ~enclosed(ends[:, 0], prepared.corners)
+    rounds = ends[owner], np.full((len(owner), 2), 0.1)
+    found = round_mesh(*rounds, triangle, owner, prepared, np.full(len(owner), 0.05))
+    of_apart = apart[found.pair]
+    assert of_apart.sum() > 100
+    assert (found.gap - expected[found.pair])[of_apart].min() > -1e-9
+
+
 def test_ball_slides_over_a_flat_floor_as_over_a_plane():
     """Ghost contacts at the edges inside a floor trip a rolling ball; its normal is exactly the floor's everywhere."""
     floor = grid(6)
