@@ -14,16 +14,25 @@ GROWTH = 1.5
 
 
 class Solid:
-    """A mesh of the scenery, searched for what is inside it. None of it may have an open border."""
+    """The closed parts of a mesh of the scenery, searched for what is inside them."""
 
     def __init__(self, mesh: PreparedMesh) -> None:
-        self.corners, self.normals = mesh.corners, mesh.normals
-        self.low, self.high = mesh.corners.min(axis=(0, 1)), mesh.corners.max(axis=(0, 1))
+        self.corners, self.normals = mesh.corners[mesh.solid], mesh.normals[mesh.solid]
+        self.low, self.high = self.corners.min(axis=(0, 1)), self.corners.max(axis=(0, 1))
         self.size = float((self.high - self.low).max())
-        self._tree = BoxTree(mesh.corners.min(axis=1), mesh.corners.max(axis=1))
+        self._tree = BoxTree(self.corners.min(axis=1), self.corners.max(axis=1))
 
     def holds(self, points: np.ndarray) -> np.ndarray:
-        """Whether points (n, 3) are inside: a ray upward leaves the solid once more than it enters it."""
+        """Whether points (n, 3) are inside: a ray upward crosses the surface an odd number of times."""
+        return self._crossings(points)[0] % 2 == 1
+
+    def goes_around(self, points: np.ndarray) -> np.ndarray:
+        """Whether points (n, 3) are inside any of the parts: a ray upward leaves parts more often than it enters
+        some."""
+        return self._crossings(points)[1] != 0
+
+    def _crossings(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How often (n,) a ray upward from points (n, 3) crosses the surface, and how much more often outward."""
         inside = ((points > self.low) & (points < self.high)).all(axis=1)
         points = points + ASIDE * self.size
         upward = np.where(np.arange(3) == 2, np.inf, points)
@@ -33,8 +42,9 @@ class Solid:
         area = corner[:, :, 0] * after[:, :, 1] - corner[:, :, 1] * after[:, :, 0]
         hit = (area > 0.0).all(axis=1) | (area < 0.0).all(axis=1)
         height = (np.roll(area, -1, axis=1) * corner[:, :, 2]).sum(axis=1) / np.where(hit, area.sum(axis=1), 1.0)
-        crossings = np.bincount(point[hit & (height > 0.0)], minlength=len(points))
-        return inside & (crossings % 2 == 1)
+        point, triangle = (column[hit & (height > 0.0)] for column in (point, triangle))
+        outward = np.sign(self.normals[triangle, 2])
+        return tuple(np.where(inside, np.bincount(point, of, len(points)), 0.0) for of in (None, outward))
 
     def nearest(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Pairs (box (c,), triangle (c,)) of boxes low, high (n, 3) and triangles, among them the nearest of each."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .bounds import BoxTree
+from .buried import Solid
 from .contact import Touches, no_touches
 from .geometry import BOX, CYLINDER, HULL, MESH, ROUND, Geometry, Placed
 from .mesh import PreparedMesh
@@ -37,6 +38,7 @@ class Touching:
             for i, solid in self.solids.items()
             if i < g.moving and g.kind[i] == MESH
         }
+        self._closed: dict[int, Solid] = {}
         self._number = np.zeros(len(g.shapes), dtype=np.intp)
         self._tables = []
         for kinds in ((BOX,), (HULL, CYLINDER)):
@@ -54,6 +56,7 @@ class Touching:
         touching.solids, touching._trees = (
             {place[i]: value for i, value in table.items() if i in place} for table in (self.solids, self._trees)
         )
+        touching._closed = {}
         for name in ("_triangles", "_first", "_number"):
             setattr(touching, name, getattr(self, name)[kept])
         return touching
@@ -140,7 +143,13 @@ class Touching:
             touches = no_touches()
         elif g.kind[a[0]] == ROUND:
             ends = (placed.ends[row] - position[:, None]) @ rotation
-            touches = round_mesh(ends, g.radii[row], which, owner, self._solid, reach)
+
+            def goes_around(candidate: np.ndarray, points: np.ndarray) -> np.ndarray:
+                return self._goes_around(b[candidate], points)
+
+            # the triangles of a hull are all there
+            proof = goes_around if g.kind[b[0]] == MESH else None
+            touches = round_mesh(ends, g.radii[row], which, owner, self._solid, reach, proof)
         else:
             inverse = rotation.swapaxes(-1, -2)
             place = (inverse @ (placed.position[row] - position)[:, :, None])[:, :, 0]
@@ -149,6 +158,16 @@ class Touching:
             )
         own = g.row[q]
         return p, q, _turned(touches, placed.rotation[own], placed.position[own])
+
+    def _goes_around(self, meshes: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Whether meshes (n,) go around points (n, 3) in their frames."""
+        result = np.zeros(len(points), dtype=bool)
+        for mesh in np.unique(meshes).tolist():
+            if mesh not in self._closed:
+                self._closed[mesh] = Solid(self.solids[mesh])
+            own = meshes == mesh
+            result[own] = self._closed[mesh].goes_around(points[own])
+        return result
 
 
 def _turned(touches: Touches, rotation: np.ndarray, position: np.ndarray) -> Touches:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .contact import Touches
@@ -26,11 +28,13 @@ def round_mesh(
     owner: np.ndarray,
     prepared: PreparedMesh,
     reach: np.ndarray,
+    goes_around: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
 ) -> Touches:
     """Touches of rounds with one mesh, out of p candidate pairs of a round and a triangle, in the mesh's frame.
 
     ends (p, 2, 3), radii (p, 2); triangle (p,) numbers of the prepared mesh; owner (p,) which round, from 0: it becomes
-    the touches' `pair`; reach (p,). All triangles that a round can touch must be among its candidates.
+    the touches' `pair`; reach (p,). All triangles that a round can touch must be among its candidates; where not all
+    triangles are, `goes_around` tells of points (c, 3) whether the mesh of candidates (c,) goes around them.
 
     A round touches with the balls at its ends and where the axis between them is closest to an edge. An end inside a
     solid is pushed out through the nearest face, one that is through a shell back to the side of the axis' middle.
@@ -51,7 +55,7 @@ def round_mesh(
     sunk = np.zeros((int(owner.max()) + 1, 2), dtype=bool)
     keep = ~within
     if inside.any():
-        keep &= _nearest_when_inside(of_ends, inside, owner, prepared.solid[triangle], sunk)
+        keep &= _nearest_when_inside(of_ends, inside, owner, prepared.solid[triangle], sunk, radii, goes_around)
     of_ends = tuple(column[keep] for column in of_ends)
     outside = ~sunk.any(axis=1)[owner]
     pierced, end = _pierced(gauge, square)
@@ -164,11 +168,18 @@ def _of_ends(
 
 
 def _nearest_when_inside(
-    found: Found, inside: np.ndarray, owner: np.ndarray, solid: np.ndarray, sunk: np.ndarray
+    found: Found,
+    inside: np.ndarray,
+    owner: np.ndarray,
+    solid: np.ndarray,
+    sunk: np.ndarray,
+    radii: np.ndarray,
+    goes_around: Callable[[np.ndarray, np.ndarray], np.ndarray] | None,
 ) -> np.ndarray:
     """Which touches (c,) of ends count: not those on the inner side, but for the nearest of an end that is inside.
 
     An end is inside a solid if it is on the inner side of the nearest that it touches; then `sunk` (rounds, 2) is set.
+    Farther in than its radius there may be something nearer that is no candidate, which `goes_around` rules out.
     """
     row, kind, distance = found[0], found[1], np.abs(found[3])
     place = owner[row] * 2 + kind
@@ -177,6 +188,9 @@ def _nearest_when_inside(
     first[1:] = place[order[1:]] != place[order[:-1]]
     nearest = order[first]
     nearest = nearest[inside[nearest]]
+    far = nearest[distance[nearest] > radii[row[nearest], kind[nearest]]]
+    if goes_around and len(far):
+        nearest = np.setdiff1d(nearest, far[~goes_around(row[far], found[4][far])])
     sunk.reshape(-1)[place[nearest]] = True
     keep = ~(inside | (sunk.reshape(-1)[place] & solid[row]))
     keep[nearest] = True

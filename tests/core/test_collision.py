@@ -1,5 +1,7 @@
 """Contacts are where shapes touch, once each, and push out of the scenery."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -213,6 +215,41 @@ def test_hulls_and_meshes_at_once_are_as_alone():
     assert len(together) == len(alone) > 10
     found = np.column_stack((together.point, together.gap))
     assert np.allclose(sorted(found.tolist()), sorted(np.array(alone).tolist()), atol=1e-9)
+
+
+def slab(count=12, thick=0.2):
+    """A closed slab over a square of size 2, whose upper side, at z = 0, is two large triangles, and its lower one 2
+    count² small ones."""
+    x, y = (axis.ravel() for axis in np.meshgrid(*[np.linspace(-1, 1, count + 1)] * 2, indexing="ij"))
+    number = np.arange(len(x)).reshape(count + 1, count + 1)
+    a, b, c, d = number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]
+    below = [np.stack([corner.ravel() for corner in three], axis=1) for three in ((a, c, b), (a, d, c))]
+    corners = len(x) + np.arange(4)
+    top = np.array([(-1, -1, 0), (1, -1, 0), (1, 1, 0), (-1, 1, 0)])
+    walls = []
+    for side, rim in enumerate((number[:, 0], number[-1], number[::-1, -1], number[0, ::-1])):
+        start, end = corners[side], corners[(side + 1) % 4]
+        walls += [(one, other, start) for one, other in pairwise(rim)] + [(rim[-1], end, start)]
+    vertices = np.concatenate((np.stack((x, y, np.full(len(x), -thick)), axis=1), top))
+    return vertices, np.concatenate((*below, corners[[(0, 1, 2), (0, 2, 3)]], walls))
+
+
+def test_what_is_below_a_slanted_roof_is_not_in_it():
+    """The box around a large slanted triangle holds much that is behind it and far from the solid: a roof once pulled
+    what was below it up through itself."""
+    vertices, triangles = slab()
+    turn = rotations(np.random.default_rng(6), 1)[0]
+    x, y = (axis.ravel() for axis in np.meshgrid(*[np.linspace(-0.9, 0.9, 10)] * 2))
+    for gap in (0.5, 0.3, 0.1, 0.005):
+        balls = np.stack((x, y, np.full(100, -0.2 - 0.05 - gap)), axis=1) @ turn.T
+        collider = Collider(
+            [[Sphere(center, 0.05, layers=1)] for center in balls], [Mesh(vertices @ turn.T, triangles)]
+        )
+        contacts = collider.contacts(in_world(np.tile(np.eye(4), (100, 1, 1))), 0.01)
+        of_roof = contacts.meeting.other == 100
+        assert of_roof.sum() == (100 if gap < 0.01 else 0)
+        assert np.allclose(contacts.gap[of_roof], gap, atol=1e-9)
+        assert np.allclose(contacts.normal[of_roof], -turn[:, 2], atol=1e-9)
 
 
 def test_surfaces_combine():
