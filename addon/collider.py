@@ -17,6 +17,10 @@ REACH = (2.0, 98.0)
 THINNEST = 0.05
 """Flesh thinner than this part of its length (a few vertices in a plane) does not show a bone's thickness."""
 
+STUBBY, BLUNT = 1.2, 0.5
+"""A capsule whose core is shorter than the first, with skin beyond it by more than the second, both as parts of its
+radius, does not show what it is around: a helmet, or a box for a head."""
+
 MOST_CORNERS = 32
 """Corners that the hull of a bone's skin keeps."""
 
@@ -78,6 +82,16 @@ def capsule_around(points: np.ndarray) -> Capsule | None:
     if outline.half[2] <= THINNEST * outline.half[0]:
         return None
     return outline.capsule()
+
+
+def is_blunt(capsule: Capsule, flesh: np.ndarray) -> bool:
+    """Whether a capsule around points (k, 3) is no likeness of them."""
+    core = capsule.end - capsule.start
+    if np.linalg.norm(core) > STUBBY * capsule.radius:
+        return False
+    along = np.clip((flesh - capsule.start) @ core / max(core @ core, 1e-30), 0.0, 1.0)
+    away = np.linalg.norm(flesh - capsule.start - along[:, None] * core, axis=1)
+    return bool(np.percentile(away, REACH[1]) > (1 + BLUNT) * capsule.radius)
 
 
 def capsule_of_segment(

@@ -11,7 +11,17 @@ from ..core.shape import Shape
 from ..core.spatial import matrix_quaternion, pose, pose_inverse
 from .anatomy import Anatomy, recognise
 from .body import Body, combined, human_bodies, shared, solid_capsule, thickened
-from .collider import Manner, balls, capsule_around, capsule_of_bone, capsule_of_segment, shapes_of
+from .collider import (
+    AUTO,
+    HULL,
+    Manner,
+    balls,
+    capsule_around,
+    capsule_of_bone,
+    capsule_of_segment,
+    is_blunt,
+    shapes_of,
+)
 from .directing import followers, unmoved
 from .joint_frame import JointFrame, joint_frames, segment_ends
 from .joint_range import hinge_angle, roomy, swing_twist, widened
@@ -142,7 +152,13 @@ class _Looks:
 
     def shapes(self, armature, rig: Rig, bone: int, options: Options) -> list[Shape]:
         own = armature.pose.bones[rig.names[bone]].armature_dynamics
-        return shapes_of(self.capsules[bone], self.flesh.get(bone), rig.heads[bone], options.manner(own))
+        how, flesh, is_head = options.manner(own), self.flesh.get(bone), self._is_head(bone)
+        if how.kind == AUTO and is_head and flesh is not None and is_blunt(self.capsules[bone], flesh):
+            how = replace(how, kind=HULL)
+        return shapes_of(self.capsules[bone], flesh, rig.heads[bone], how)
+
+    def _is_head(self, bone: int) -> bool:
+        return self.anatomy is not None and self.anatomy.segments.get(bone) == "head"
 
 
 def _look(armature, rig: Rig, roles: list[str] | None) -> _Looks:

@@ -298,7 +298,11 @@ class ARMATURE_DYNAMICS_PG_bone(SurfaceSettings, BodySettings, bpy.types.Propert
         name="Shape",
         description="What collides for this bone, and for the ignored bones that it carries",
         items=(
-            (AUTO, "Automatic", "A capsule around the skin, or along the bone where there is none"),
+            (
+                AUTO,
+                "Automatic",
+                "A capsule around the skin or along the bone; for a person's head that is no capsule, its convex hull",
+            ),
             (CAPSULE, "Capsule", "A round bar with round ends"),
             (TAPERED, "Tapered Capsule", "As thick at both ends as the skin is there"),
             (SPHERE, "Sphere", "A ball of the skin's mean size"),

@@ -3,11 +3,11 @@
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import casting, operators, overlay, surface, touches, wires
+from armature_dynamics.addon import casting, intake, operators, overlay, surface, touches, wires
 from armature_dynamics.addon.rig import read_rig
 from armature_dynamics.addon.skin import read_skin
 from armature_dynamics.core import Box, Capsule, Hull, Sphere, TaperedCapsule
-from rigs import chain, character, make_rig
+from rigs import chain, character, make_rig, simulate
 from staging import cube
 
 SHAPES = {
@@ -232,3 +232,21 @@ def test_contacts_are_drawn_at_their_frames():
     assert np.allclose(points, [(1, 0, 0), (2, 0, 0)])
     assert np.allclose(arrows, [(1, 0, 0), (1, 0, 1), (2, 0, 0), (2, 0, -0.5)]), "on the character itself"
     assert len(touches.kept(armature).at(10)[0]) == 0 and len(touches.kept(armature).at(13)[0]) == 0
+
+
+def test_a_helmet_does_not_sink_into_the_ground(shared_file):
+    """CesiumMan's is as wide as it is high: no capsule fits it, and its rim went six centimetres into the ground."""
+    intake.open_input(shared_file("CesiumMan.glb"))
+    man = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
+    skin = next(thing for thing in bpy.data.objects if thing.find_armature() == man)
+    report = simulate(man, end=72)
+    assert report.ok, report.news()
+    lowest = []
+    for frame in range(30, 73, 3):
+        bpy.context.scene.frame_set(frame)
+        seen = skin.evaluated_get(bpy.context.evaluated_depsgraph_get())
+        points = np.empty(3 * len(seen.data.vertices), dtype=np.float32)
+        seen.data.vertices.foreach_get("co", points)
+        lowest.append(float((points.reshape(-1, 3) @ np.array(seen.matrix_world)[2, :3]).min()))
+    ground = min(0.0, character(man)[0].lowest)
+    assert min(lowest) - ground > -0.025
