@@ -12,6 +12,7 @@ import numpy as np
 from ..core import Box, Capsule, Cylinder, Hull, Mesh, Sphere
 from ..core.shape import Scenery
 from .hull import convex_hull, outward
+from .instances import instances, shows_instances
 
 MOST_CORNERS = 64
 """Corners that a convex hull keeps."""
@@ -68,7 +69,7 @@ def manner(thing, surface: dict) -> Manner:
     """How an object collides: as its rigid body says, or as its mesh is seen, with that `surface`."""
     body = thing.rigid_body
     if not body:
-        return Manner("MESH", "FINAL", 0.0, surface)
+        return Manner("MESH", "SEEN", 0.0, surface)
     # in a compound every part has the whole's surface
     whole = body_above(thing) or body
     bits = sum(1 << bit for bit, on in enumerate(whole.collision_collections) if on)
@@ -89,10 +90,13 @@ def body_above(thing):
 
 
 def read_geometry(thing, source: str = "FINAL") -> Geometry:
-    """An object's mesh as evaluated now: FINAL with all modifiers, DEFORM with those that only move vertices, BASE
-    without any. Of what is no mesh, the mesh it is drawn as."""
+    """An object's mesh as evaluated now: SEEN with all modifiers and the instances it shows, FINAL without these,
+    DEFORM with the modifiers that only move vertices, BASE without any. Of what is no mesh, the mesh it is drawn as.
+    Raises TooManyInstances."""
     if thing.type == "MESH" and source == "BASE":
         return _geometry(thing.data)
+    if source == "SEEN" and shows_instances(thing):
+        return _together(read_geometry(thing), *(Geometry(*own) for own in instances(thing)))
     if thing.type == "MESH" and source == "DEFORM":
         with _leading_deforms_only(thing):
             return read_geometry(thing)
@@ -118,6 +122,12 @@ def _leading_deforms_only(thing) -> Iterator[None]:
     finally:
         for modifier in shown[count:]:
             modifier.show_viewport = True
+
+
+def _together(*parts: Geometry) -> Geometry:
+    first = np.cumsum([0, *(len(part.vertices) for part in parts)])
+    triangles = [part.triangles + start for part, start in zip(parts, first)]
+    return Geometry(np.concatenate([part.vertices for part in parts]), np.concatenate(triangles))
 
 
 def _geometry(mesh) -> Geometry:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import bpy
 import numpy as np
 
 from ..core import Mesh, Plane
 from ..core.shape import Scenery
-from .obstacle import body_above, manner, obstacle, read_geometry
+from .instances import TooManyInstances
+from .obstacle import Geometry, Manner, body_above, manner, obstacle, read_geometry
 from .problem import Problem, listed
 from .prop import placed
 
@@ -81,7 +82,7 @@ def survey(collection, members: list, start: int, end: int, surface: dict) -> It
         for i, thing in enumerate(taken):
             how = manner(thing, surface)
             try:
-                geometry = read_geometry(thing, how.source if how.kind in ("MESH", "CONVEX_HULL") else "FINAL")
+                how, geometry = _read(thing, how, found)
                 found.shapes[thing] = obstacle(geometry, placed(thing), how)
             except ValueError as problem:
                 found.ignore(str(problem), [thing])
@@ -96,6 +97,23 @@ def survey(collection, members: list, start: int, end: int, surface: dict) -> It
     finally:
         scene.frame_set(current, subframe=subframe)
     return found
+
+
+def _read(thing, how: Manner, found: Surroundings) -> tuple[Manner, Geometry]:
+    """An object's mesh, without its instances, with a warning, where these are too many and it has faces of its own."""
+    try:
+        return how, read_geometry(thing, _source(how))
+    except TooManyInstances as problem:
+        own = read_geometry(thing)
+        if not len(own.triangles):
+            raise
+        text = f"scenery {thing.name!r} is taken without what it shows besides: {problem}"
+        found.warnings.append(Problem("scenery_instances", (), text))
+        return replace(how, source="FINAL"), own
+
+
+def _source(how: Manner) -> str:
+    return how.source if how.kind in ("MESH", "CONVEX_HULL") else "FINAL"
 
 
 def _chosen(collection, members: list, surroundings: Surroundings) -> list:
@@ -113,10 +131,8 @@ def _chosen(collection, members: list, surroundings: Surroundings) -> list:
     found = [thing for thing in found if thing in shown]
     moved = [thing for thing in bodies if thing not in {*still, *own} and thing in shown]
     surroundings.ignore("moved by Blender's rigid body physics (make them Passive or Animated)", moved, "animated")
-    bare = [thing for thing in found if thing.type not in SURFACES]
-    copies = [thing for thing in bare if thing.is_instancer]
-    surroundings.ignore("they show instances (make them real: Object > Apply)", copies)
-    surroundings.ignore("they have no surface", [thing for thing in bare if thing not in copies])
+    bare = [thing for thing in found if thing.type not in SURFACES and not thing.is_instancer]
+    surroundings.ignore("they have no surface", bare)
     return [thing for thing in found if thing not in {*bare, *moved}]
 
 
@@ -181,6 +197,8 @@ def _tell(thing, how, geometry, found: Surroundings) -> None:
 
 def _may_deform(thing) -> bool:
     data = thing.data
+    if data is None or thing.is_instancer:
+        return True
     return bool(
         thing.modifiers or data.animation_data or getattr(data, "shape_keys", None) or thing.type in ("META", "CURVE")
     )
@@ -192,7 +210,7 @@ def _watch(geometries: dict, start: int, end: int, found: Surroundings) -> None:
     for frame in np.linspace(start, end, LOOKS + 1).round().astype(int)[1:].tolist():
         bpy.context.scene.frame_set(frame)
         for thing, (how, before) in geometries.items():
-            now = read_geometry(thing, how.source if how.kind in ("MESH", "CONVEX_HULL") else "FINAL")
+            now = read_geometry(thing, _source(how))
             if len(now.vertices) != len(before.vertices) or (
                 np.abs(now.vertices - before.vertices).max() > SAME_SHAPE * np.ptp(before.vertices, axis=0).max()
             ):

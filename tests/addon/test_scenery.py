@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import scenery
+from armature_dynamics.addon import instances, scenery
 from armature_dynamics.core import Box, Mesh
 from rigs import chain, simulate, world_heads
 from staging import body, collected, cube, mesh_object, surveyed
@@ -96,17 +96,83 @@ def test_what_has_no_surface_is_ignored_and_listed():
     flat.scale = (0, 1, 1)
     for thing in (lamp, empty):
         bpy.context.collection.objects.link(thing)
-    copies = bpy.data.objects.new("Copies", None)
-    bpy.context.collection.objects.link(copies)
-    copies.instance_type, copies.instance_collection = "COLLECTION", collected()
+    copies = copies_of(collected())
     found = surveyed(collected(lamp, empty, bare, flat, edges, copies))
     assert not found.shapes and sorted(found.ignored) == ["Bare", "Copies", "Cube", "Edges", "Empty", "Lamp"]
     lines = [warning.message for warning in found.warnings]
     assert any("no surface" in line and "'Empty', 'Lamp'" in line for line in lines)
     assert any("no mesh" in line and "'Bare'" in line for line in lines)
+    assert any("no mesh" in line and "'Copies'" in line for line in lines)
     assert any("scale is zero" in line and "'Cube'" in line for line in lines)
-    assert any("make them real" in line and "'Copies'" in line for line in lines)
     assert any("no faces" in line and "'Edges'" in line for line in lines)
+
+
+def copies_of(collection):
+    """An object that shows a collection, as Add > Collection Instance makes it."""
+    copies = bpy.data.objects.new("Copies", None)
+    bpy.context.collection.objects.link(copies)
+    copies.instance_type, copies.instance_collection = "COLLECTION", collection
+    return copies
+
+
+def test_instances_of_a_collection_are_where_they_are_seen():
+    """Sets are put together of assets: what is seen holds, also mirrored, and an instance within an instance."""
+    corners = [(1, 2, 0.5), (-1, -2, 0.5), (-1, 2, -0.5), (1, -2, -0.5)]
+    rock = mesh_object("Rock", corners, [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)])
+    rock.location.z = 1
+    bpy.context.collection.objects.unlink(rock)
+    inner = copies_of(collected(rock))
+    bpy.context.collection.objects.unlink(inner)
+    inner.location.x = 3
+    outer = copies_of(collected(inner))
+    outer.scale, outer.location = (-2, 2, 2), (1, 0, 5)
+    (shape,) = surveyed(collected(outer)).shapes.values()
+    low, high = shape.vertices.min(axis=0), shape.vertices.max(axis=0)
+    assert np.allclose(low, (-7, -4, 6)) and np.allclose(high, (-3, 4, 8))
+    a, b, c = np.moveaxis(shape.vertices[shape.triangles], 1, 0)
+    assert (np.cross(b - a, c - a) * ((a + b + c) / 3 - (low + high) / 2)).sum(axis=1).min() > 0, "faces look out"
+
+
+def test_instances_of_geometry_nodes_hold_a_character():
+    """Scattered stones are instances: the character lies on them, not in them, and rides along with their object."""
+    stone = cube(location=(0, 0, -50))
+    bpy.context.collection.objects.unlink(stone)
+    nodes = bpy.data.node_groups.new("Scatter", "GeometryNodeTree")
+    nodes.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
+    info, out = nodes.nodes.new("GeometryNodeObjectInfo"), nodes.nodes.new("NodeGroupOutput")
+    info.inputs["Object"].default_value = stone
+    info.inputs["As Instance"].default_value = True
+    nodes.links.new(info.outputs["Geometry"], out.inputs[0])
+    field = mesh_object("Field", [], [])
+    field.modifiers.new("Scatter", "NODES").node_group = nodes
+    field.location.z = 1.0
+    armature = chain(2, height=2.5)
+    report = simulate(armature, end=48, scenery=collected(field), use_ground=False)
+    assert report.scenery == {"taken": ["Field"], "ignored": []}
+    bpy.context.scene.frame_set(48)
+    heights = [head[2] for head in world_heads(armature).values()]
+    assert min(heights) > 2.0 and max(heights) < 2.2, "on the stone, which is seen in the field's place"
+
+
+def test_too_many_instances_are_said_in_one_line(monkeypatch):
+    """A forest does not fill the memory."""
+    monkeypatch.setattr(instances, "MOST_TRIANGLES", 20)
+    copies = copies_of(collected(cube(), cube()))
+    found = surveyed(collected(copies))
+    assert found.ignored == ["Copies"]
+    assert "its instances have more than 20 triangles" in found.warnings[0].message
+
+
+def test_a_meadow_is_its_ground_where_its_grass_is_too_much(monkeypatch):
+    """What was taken without its instances before is not lost for having many."""
+    monkeypatch.setattr(instances, "MOST_TRIANGLES", 20)
+    ground, blades = cube(), [cube(location=(k, 0, 0)) for k in range(2)]
+    for blade in blades:
+        blade.parent = ground
+    ground.instance_type = "VERTS"
+    found = surveyed(collected(ground))
+    assert list(found.shapes) == [ground] and isinstance(found.shapes[ground], Box)
+    assert "'Cube' is taken without what it shows besides" in found.warnings[0].message
 
 
 def test_the_characters_own_meshes_are_no_scenery():
