@@ -18,6 +18,7 @@ from .progress import named
 from .prop import sample_props
 from .rig import Rig, read_rig
 from .role import SIMULATED
+from .skin import reading_skin
 from .source import Source, action_range, sample
 from .surface import layer_bits, surface_values
 
@@ -50,7 +51,9 @@ def cast_of(armature, members: list, start: int, end: int, *, beyond: bool):
     actors, parts = [], len(members) + 2
     for i, member in enumerate(members):
         source = yield from named("sample", sample(member, read_rig(member), start, end, beyond), i, parts)
-        actors.append(actor_of(member, source))
+        rig = read_rig(member, source.at(source.start)[1])
+        skin = yield from named("sample", reading_skin(member, rig), i + 1, parts)
+        actors.append(_actor(member, source, rig, skin))
         yield "sample", (i + 1) / parts
     if not any(SIMULATED in actor.character.roles for actor in actors):
         raise ConversionError(
@@ -68,8 +71,11 @@ def cast_of(armature, members: list, start: int, end: int, *, beyond: bool):
 
 def actor_of(armature, source: Source) -> Actor:
     """An armature with the character it becomes in the pose in which the source starts."""
-    rig = read_rig(armature, source.at(source.start)[1])
-    return Actor(armature, source, convert(armature, rig, source, roles(armature, rig), options(armature)))
+    return _actor(armature, source, read_rig(armature, source.at(source.start)[1]))
+
+
+def _actor(armature, source: Source, rig: Rig, skin: dict | None = None) -> Actor:
+    return Actor(armature, source, convert(armature, rig, source, roles(armature, rig), options(armature), skin))
 
 
 def gravity(armature) -> np.ndarray:

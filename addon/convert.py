@@ -99,9 +99,12 @@ class Character:
         return poses
 
 
-def convert(armature, rig: Rig, source: Source, roles: list[str] | None, options: Options) -> Character:
-    """The linkage of an armature object in the pose of the source's first frame; `roles` None for the defaults."""
-    looks = _look(armature, rig, roles)
+def convert(
+    armature, rig: Rig, source: Source, roles: list[str] | None, options: Options, skin: dict | None = None
+) -> Character:
+    """The linkage of an armature object in the pose of the source's first frame; `roles` None for the defaults, `skin`
+    None to be read."""
+    looks = _look(armature, rig, roles, skin)
     anatomy, roles, carrier, ends, capsules = looks.anatomy, looks.roles, looks.carrier, looks.ends, looks.capsules
     frames = joint_frames(rig, anatomy, carrier, ends)
     frames = limited(armature, rig, frames, options.rig_limits)
@@ -161,8 +164,8 @@ class _Looks:
         return self.anatomy is not None and self.anatomy.segments.get(bone) == "head"
 
 
-def _look(armature, rig: Rig, roles: list[str] | None) -> _Looks:
-    skin = read_skin(armature, rig)
+def _look(armature, rig: Rig, roles: list[str] | None, skin: dict | None = None) -> _Looks:
+    skin = read_skin(armature, rig) if skin is None else skin
     anatomy = recognise(rig, skin)
     roles = roles or default_roles(rig, anatomy, skin)
     if set(roles) == {IGNORED}:

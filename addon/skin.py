@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import bpy
 import numpy as np
 from mathutils import Matrix
@@ -15,9 +17,24 @@ SHARED = 0.5
 """A vertex belongs to each bone that weighs at least this part of the most that any does on it."""
 
 
+PIECE = 20_000
+"""Vertices whose weights are read at once: little enough that windows are drawn in between."""
+
+
 def read_skin(armature, rig: Rig) -> dict[int, np.ndarray]:
-    """World rest positions (k, 3) [m] of the vertices that each bone moves most, or nearly so: those at a joint belong
-    to both sides. Empty where nothing is bound."""
+    """What `reading_skin` returns, at once."""
+    steps = reading_skin(armature, rig)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
+def reading_skin(armature, rig: Rig) -> Iterator[float]:
+    """Reads the skin piece by piece, without telling its progress; returns, by bone, the world rest positions (k, 3)
+    [m] of the vertices that each bone moves most, or nearly so: those at a joint belong to both sides. Empty where
+    nothing is bound."""
     points: dict[int, list[np.ndarray]] = {}
     for mesh in bpy.data.objects:
         if mesh.type != "MESH" or not mesh.data.vertices:
@@ -25,7 +42,7 @@ def read_skin(armature, rig: Rig) -> dict[int, np.ndarray]:
         if mesh.parent == armature and mesh.parent_type == "BONE":
             owned = {rig.index.get(mesh.parent_bone, -1): np.arange(len(mesh.data.vertices))}
         elif _is_bound(mesh, armature):
-            owned = _owned_vertices(mesh, rig)
+            owned = yield from _owned_vertices(mesh, rig)
         else:
             continue
         positions = np.empty(3 * len(mesh.data.vertices), dtype=np.float32)
@@ -55,12 +72,14 @@ def _is_bound(mesh, armature) -> bool:
     return any(modifier.type == "ARMATURE" and modifier.object == armature for modifier in mesh.modifiers)
 
 
-def _owned_vertices(mesh, rig: Rig) -> dict[int, list[int]]:
-    """The vertices on which each bone weighs at least SHARED of the most that any bone does."""
+def _owned_vertices(mesh, rig: Rig) -> Iterator[float]:
+    """Returns the vertices, by bone, on which each weighs at least SHARED of the most that any bone does."""
     # a group may be missing where groups were removed after weights were transferred from another mesh
     bones = dict(enumerate(rig.index.get(group.name, -1) for group in mesh.vertex_groups))
     owned: dict[int, list[int]] = {}
-    for vertex in mesh.data.vertices:
+    for number, vertex in enumerate(mesh.data.vertices, 1):
+        if number % PIECE == 0:
+            yield 0.0
         weights = {bones.get(element.group, -1): element.weight for element in vertex.groups}
         weights.pop(-1, None)
         least = SHARED * max(weights.values(), default=0.0)

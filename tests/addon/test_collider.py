@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import casting, intake, operators, overlay, surface, touches, wires
+from armature_dynamics.addon import casting, intake, operators, overlay, skin, stage, surface, take, touches, wires
 from armature_dynamics.addon.rig import read_rig
 from armature_dynamics.addon.skin import read_skin
 from armature_dynamics.core import Box, Capsule, Hull, Sphere, TaperedCapsule
@@ -234,17 +234,32 @@ def test_contacts_are_drawn_at_their_frames():
     assert len(touches.kept(armature).at(10)[0]) == 0 and len(touches.kept(armature).at(13)[0]) == 0
 
 
+def test_a_large_skin_is_read_in_pieces_while_the_window_is_drawn(monkeypatch):
+    """A film character's has hundreds of thousands of vertices: reading it at once stops the window for a second."""
+    armature = clothed()
+    operators.make_dynamic(armature)
+    vertices = len(bpy.data.objects["Skin"].data.vertices)
+    pauses = []
+    for piece in (10 * vertices, vertices // 10):
+        monkeypatch.setattr(skin, "PIECE", piece)
+        told = [progress for name, progress in take.take(armature) if name == "sample"]
+        stage.discard(armature)
+        assert told == sorted(told)
+        pauses.append(len(told))
+    assert pauses[1] - pauses[0] == vertices // (vertices // 10)
+
+
 def test_a_helmet_does_not_sink_into_the_ground(shared_file):
     """CesiumMan's is as wide as it is high: no capsule fits it, and its rim went six centimetres into the ground."""
     intake.open_input(shared_file("CesiumMan.glb"))
     man = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
-    skin = next(thing for thing in bpy.data.objects if thing.find_armature() == man)
+    body = next(thing for thing in bpy.data.objects if thing.find_armature() == man)
     report = simulate(man, end=72)
     assert report.ok, report.news()
     lowest = []
     for frame in range(30, 73, 3):
         bpy.context.scene.frame_set(frame)
-        seen = skin.evaluated_get(bpy.context.evaluated_depsgraph_get())
+        seen = body.evaluated_get(bpy.context.evaluated_depsgraph_get())
         points = np.empty(3 * len(seen.data.vertices), dtype=np.float32)
         seen.data.vertices.foreach_get("co", points)
         lowest.append(float((points.reshape(-1, 3) @ np.array(seen.matrix_world)[2, :3]).min()))
