@@ -51,16 +51,18 @@ def _active_name(context) -> str:
 
 
 def _other_end(context) -> tuple:
-    """What else is selected: an object and, where that is an armature, the name of a bone of it."""
+    """What else is selected: an object and, where that is an armature, the name of a bone of it. Another bone of the
+    same armature is meant where it is the only one: whoever comes from Edit Mode has all of them selected."""
     armature = context.object
-    for bone in context.selected_pose_bones or ():
-        if bone != context.active_pose_bone:
+    bones = [bone for bone in context.selected_pose_bones or () if bone != context.active_pose_bone]
+    for bone in bones:
+        if bone.id_data != armature:
             return bone.id_data, bone.name
     for thing in context.selected_objects:
         if thing != armature:
             named = thing.type == "ARMATURE" and thing.data.bones
             return thing, _active_bone(thing).name if named else ""
-    return None, ""
+    return (armature, bones[0].name) if len(bones) == 1 else (None, "")
 
 
 class ARMATURE_DYNAMICS_OT_connection_add(OnArmature, bpy.types.Operator):

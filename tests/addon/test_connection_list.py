@@ -181,6 +181,28 @@ def test_the_add_button_takes_what_is_selected():
     assert armature.armature_dynamics.connection_index == 2
 
 
+def test_a_bone_among_all_selected_ones_is_pinned_to_the_object():
+    """A metarig comes in with all bones selected: the hand is pinned to the balloon, not to its own hips; with nothing
+    else to mean, to its place."""
+    bar, armature = empty(), chain(4)
+    operators.make_dynamic(armature)
+    bpy.ops.object.select_all(action="DESELECT")
+    armature.select_set(True)
+    bpy.ops.object.mode_set(mode="POSE")
+    made = armature.armature_dynamics.connections
+    every = "bone0 bone1 bone2 bone3"
+    for chosen, balloon in ((every, True), (every, False), ("bone1 bone3", False)):
+        for bone in armature.pose.bones:
+            compat.select_bone(bone, bone.name in chosen)
+        armature.data.bones.active = armature.data.bones["bone3"]
+        bar.select_set(balloon)
+        assert bpy.ops.armature_dynamics.pin() == {"FINISHED"}
+    found = [(c.bone, c.target_kind, c.target, c.target_bone) for c in made]
+    assert found == [
+        ("bone3", "OBJECT", bar, ""), ("bone3", "WORLD", None, ""), ("bone3", "BONE", armature, "bone1"),
+    ]  # fmt: skip
+
+
 def test_connections_survive_duplicating_and_saving(tmp_path):
     """Settings, pointers and keys live in the file."""
     armature = chain(2)
