@@ -90,6 +90,19 @@ def switching(armature) -> set[str]:
     }
 
 
+def doubles(armature) -> dict[str, str]:
+    """By bones that constraints move, the bone in the same place that they move along with, as the legs that carry the
+    skin of an MMD model do with those that are posed."""
+    bones, found = armature.data.bones, {}
+    for bone in armature.pose.bones:
+        if any(map(is_active, bone.constraints)):
+            able = (other for other in sorted(upstream(armature, [bone.name])) if other != bone.name)
+            double = next((other for other in able if _same(bones[other], bone.bone)), None)
+            if double:
+                found[bone.name] = double
+    return found
+
+
 def write(armature, controls: dict[str, str], root: str, switches: Switches) -> None:
     """Lets an armature's bones hold a map: deform bones' controls by name, the root control, and what custom properties
     (bone, name) have to be."""

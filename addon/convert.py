@@ -9,6 +9,7 @@ import numpy as np
 from ..core import Capsule, Joint, Link, Linkage
 from ..core.shape import Shape
 from ..core.spatial import matrix_quaternion, pose, pose_inverse
+from . import control
 from .anatomy import Anatomy, recognise
 from .body import Body, combined, human_bodies, shared, solid_capsule, thickened
 from .collider import (
@@ -177,7 +178,8 @@ def _look(armature, rig: Rig, roles: list[str] | None, skin: dict | None = None)
             IGNORED if role == SIMULATED and rig.controls.of(bone) < 0 else role for bone, role in enumerate(roles)
         ]
     roles = hung(rig, roles)
-    carrier = carriers(rig, roles)
+    doubles = {} if rig.controls else control.doubles(armature)
+    carrier = carriers(rig, roles, {rig.index[name]: rig.index[double] for name, double in doubles.items()})
     ends = segment_ends(rig, anatomy, skin, carrier)
     return _Looks(anatomy, roles, carrier, ends, *_capsules(rig, anatomy, skin, carrier, ends))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -61,12 +63,15 @@ def hung(rig: Rig, roles: list[str]) -> list[str]:
     return roles
 
 
-def carriers(rig: Rig, roles: list[str]) -> np.ndarray:
-    """For each bone (n,) the nearest bone upwards, itself included, that is not ignored; -1 where there is none."""
+def carriers(rig: Rig, roles: list[str], doubles: Mapping[int, int] = MappingProxyType({})) -> np.ndarray:
+    """For each bone (n,) the nearest bone upwards, itself included, that is not ignored; -1 where there is none. An
+    ignored bone that moves along with another one that is not, its double, is carried by that."""
     result = np.full(len(rig.names), -1)
     for bone in range(len(rig.names)):
         if roles[bone] != IGNORED:
             result[bone] = bone
+        elif bone in doubles and roles[doubles[bone]] != IGNORED:
+            result[bone] = doubles[bone]
         elif rig.parents[bone] >= 0:
             result[bone] = result[rig.parents[bone]]
     return result

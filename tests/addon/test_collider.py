@@ -234,6 +234,30 @@ def test_contacts_are_drawn_at_their_frames():
     assert len(touches.kept(armature).at(10)[0]) == 0 and len(touches.kept(armature).at(13)[0]) == 0
 
 
+def test_skin_on_a_bone_that_copies_a_leg_is_the_legs():
+    """Models of MMD have their skin on bones that turn along with those that are posed; counted to the hips that both
+    hang from, the legs stood in them like poles."""
+    down = (0, 0, 1), (0, 0, 0)
+    rows = [("hips", (0, 0, 1), (0, 0, 1.2), None, False), ("leg", *down, "hips", False)]
+    armature = make_rig([*rows, ("legD", *down, "hips", False), ("toeD", (0, 0, 0), (0, -0.1, 0), "legD", True)])
+    constraint = armature.pose.bones["legD"].constraints.new("COPY_ROTATION")
+    constraint.target, constraint.subtarget = armature, "leg"
+    constraint.owner_space = constraint.target_space = "LOCAL"
+    box = cube(location=(0, 0, 0.5), scale=(0.1, 0.1, 0.5))
+    box.parent, box.parent_type = armature, "ARMATURE"
+    box.vertex_groups.new(name="legD").add(range(8), 1.0, "REPLACE")
+    operators.make_dynamic(armature)
+    for name, role in (("hips", "SIMULATED"), ("leg", "SIMULATED"), ("legD", "IGNORED"), ("toeD", "IGNORED")):
+        settings(armature, name).role = role
+    person, _ = character(armature, roles=casting.roles(armature, read_rig(armature)))
+    index = person.rig.index
+    assert person.carrier[[index["legD"], index["toeD"]]].tolist() == [index["leg"]] * 2
+    assert person.linkage["leg"].shapes[0].radius == pytest.approx(0.1, rel=0.05)
+    assert person.linkage["hips"].shapes[0].radius < 0.05, "of its own length"
+    report = simulate(armature, end=24)
+    assert report.ok, report.news()
+
+
 def test_a_large_skin_is_read_in_pieces_while_the_window_is_drawn(monkeypatch):
     """A film character's has hundreds of thousands of vertices: reading it at once stops the window for a second."""
     armature = clothed()
