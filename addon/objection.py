@@ -13,9 +13,13 @@ from .collider import balls
 from .connection import live
 from .hold import written_bones
 from .problem import ERROR, NOTE, ConversionError, Problem
+from .rig import UNEVEN_SCALE
 
 TINY = 0.1
 """Bodies shorter than this part of the median one are not worth simulating."""
+
+SKEWED = {"FULL", "FIX_SHEAR"}
+"""How bones inherit scale that are skewed by one that differs between axes."""
 
 WHIRL = 135.0
 """A turn between two frames above this [degrees] may as well have been the other way round."""
@@ -38,6 +42,7 @@ def of_actor(actor: Actor) -> list[Problem]:
         *_rivals(actor),
         *_locks(actor),
         *_sizes(actor),
+        *_skews(actor),
         *_rolls(actor),
         *_loose_parts(actor),
     ]
@@ -108,6 +113,23 @@ def _sizes(actor: Actor) -> list[Problem]:
         if not own
     ]
     return small + bare
+
+
+def _skews(actor: Actor) -> list[Problem]:
+    """Bones with a scale that differs between axes, where others turn in it."""
+    character, bones = actor.character, actor.armature.data.bones
+    rig, found = character.rig, []
+    poses, simulated = actor.source.at(actor.source.start)[0], _simulated(actor)
+    for bone, name in simulated.items() if rig.controls is None else ():
+        scale = np.linalg.norm(poses[bone, :3, :3], axis=0)
+        below = [rig.names[other] for other in rig.children[bone] if other in simulated]
+        if np.ptp(scale) > UNEVEN_SCALE * scale.max() and any(bones[own].inherit_scale in SKEWED for own in below):
+            text = (
+                f"its scale differs between axes ({', '.join(f'{s:.4g}' for s in scale)}): what turns in it is skewed"
+            )
+            remedy = "clear its scale, or let what hangs from it inherit the average"
+            found.append(Problem("uneven_scale", (name,), text, remedy, fix="clear_scale"))
+    return found
 
 
 def _length(shape: Shape) -> float:
