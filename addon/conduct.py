@@ -16,7 +16,8 @@ from .curl import seen_curls
 from .fcurve import write_steps
 from .hold import Hold, holds_of
 from .inheritance import local_of, to_pose, unposed
-from .keying import EVERY, EVERY_FRAME, Keying
+from .keying import EVERY, EVERY_FRAME, REDUCED, Keying
+from .rig import rigid
 from .source import Source, evaluated_poses
 
 ROUNDS = 10
@@ -31,6 +32,9 @@ evaluates them in single precision, one after the other."""
 
 SETTLED = 1e-4
 """Controls this near that do not come nearer are there, too: along long chains rounding adds up."""
+
+TIGHTENED = 3
+"""Times at most that fewer keys are chosen again, within less, where they change more than they may."""
 
 
 def conduct(
@@ -70,9 +74,21 @@ def conduct(
             compat.assign_action(armature, played, identifier, exact=True)
             bpy.data.actions.remove(action)
             action = None
-            shown = _expected(holds, seen, stood)
-            baked = yield from _quick(_written(armature, character, tracks, source, before, keying, shown), 1.0)
-            action = baked.action
+            shown, chosen = _expected(holds, seen, stood), keying
+            for turn in range(TIGHTENED + 1):
+                writing = _written(armature, character, tracks, source, before, chosen, shown)
+                baked = yield from _quick(writing, 1.0)
+                action = baked.action
+                if keying.mode != REDUCED or turn == TIGHTENED:
+                    break
+                seen = yield from _quick(_seen(armature, character.rig, source, frames, turn), 1.0)
+                excess = _excess(holds, seen, shown, source, keying)
+                if excess <= 1.0:
+                    break
+                chosen = replace(chosen, meters=chosen.meters / excess, radians=chosen.radians / excess)
+                compat.assign_action(armature, played, identifier, exact=True)
+                bpy.data.actions.remove(action)
+                action = None
     except BaseException:
         if action is not None:
             compat.assign_action(armature, played, identifier, exact=True)
@@ -223,6 +239,21 @@ def _expected(holds: list[Hold], seen: np.ndarray, stood: list[dict[int, Matrix]
         for hold in holds if stands else ():
             own[hold.deform] = stands[hold.bone] @ hold.seat
     return shown
+
+
+def _excess(holds: list[Hold], seen: np.ndarray, shown: np.ndarray, source: Source, keying: Keying) -> float:
+    """How many times as far as they may the deform bones are (F, n, 4, 4) from where they were meant to be, by fewer
+    keys: controls that turn each other along add up what is left out."""
+    meters, radians = keying.tolerance
+    if not (meters > 0 and radians > 0):
+        return 1.0
+    deforms = [hold.deform for hold in holds if hold.carries]
+    seen, shown = seen[:, deforms], shown[:, deforms]
+    scale = np.linalg.norm(source.worlds[0, :3, :3], axis=0).max()
+    place = scale * np.linalg.norm(seen[..., :3, 3] - shown[..., :3, 3], axis=-1).max(initial=0.0)
+    chord = np.linalg.norm((rigid(seen) - rigid(shown))[..., :3, :3], axis=(-2, -1)).max(initial=0.0)
+    turned = 2 * np.arcsin(min(chord / np.sqrt(8), 1.0))
+    return float(max(place / meters, turned / radians))
 
 
 def _freed(armature, character, source, keying, holds, aims, seen, far: float) -> list[Hold]:

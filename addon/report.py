@@ -172,7 +172,8 @@ class Report:
         constraints, each of which rounds."""
         size = max(1.0, height / PROMISED_HEIGHT)
         rounding = ROUNDINGS * float(np.spacing(np.float32(reach)))
-        jointed = NEAR * length if controlled else SEPARATION * size
+        # controls that are moved to their place have keys of that, which may be fewer
+        jointed = NEAR * length + allowed[0] if controlled else SEPARATION * size
         promises = [
             ("joints_apart", self.joint_separation_max_m, max(jointed, rounding), "m", "joints are apart"),
             (
