@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 from mathutils import Vector
+from mathutils.kdtree import KDTree
 
 SAME = 1e-3
 """Bones whose heads and directions at rest differ by less than this, relative to their length, stand in one place."""
@@ -83,11 +84,8 @@ def _copied(bone) -> list:
 
 def switching(armature) -> set[str]:
     """The deform bones that stand where a bone stands at rest that copies one or another: a switch moves them."""
-    bones = armature.data.bones
-    places = {_place(bones[bone.name]): bones[bone.name] for bone in armature.pose.bones if _copied(bone)}
-    return {
-        bone.name for bone in bones if bone.use_deform and _place(bone) in places and _same(places[_place(bone)], bone)
-    }
+    standing = _Standing(bone for bone in armature.data.bones if bone.use_deform)
+    return {other.name for bone in armature.pose.bones if _copied(bone) for other in standing.at(bone.bone)}
 
 
 def doubles(armature) -> dict[str, str]:
@@ -209,10 +207,7 @@ def deform_parents(armature) -> dict[str, str | None]:
     the rig holds it together. A chain that runs toward that bone, as tails do that are named from their tip, carries
     it."""
     bones = armature.data.bones
-    standing: dict[tuple, list] = {}
-    for bone in bones:
-        if bone.use_deform:
-            standing.setdefault(_place(bone), []).append(bone)
+    standing = _Standing(bone for bone in bones if bone.use_deform)
     parents = {bone.name: bone.parent.name if bone.parent else None for bone in bones}
     carried = {bone.armature_dynamics.control: bone.name for bone in armature.pose.bones}
     for bone in bones:
@@ -252,28 +247,33 @@ def _deform_parent(bone) -> bool:
     return bone.parent is not None and bone.parent.use_deform
 
 
-def _twins(bone, standing: dict[tuple, list]):
+def _twins(bone, standing: _Standing):
     for above in bone.parent_recursive:
         if above.use_deform:
             yield above.name
             return
-        for other in standing.get(_place(above), ()):
-            if other != bone and _same(above, other):
-                yield other.name
+        yield from (other.name for other in standing.at(above) if other != bone)
 
 
-def _same(bone, other) -> bool:
-    near = (other.head_local - bone.head_local).length < SAME * bone.length
-    return near and (_along(other) - _along(bone)).length < SAME
+class _Standing:
+    """Bones by where they stand at rest."""
+
+    def __init__(self, bones: Iterable) -> None:
+        self._bones = list(bones)
+        self._tree = KDTree(len(self._bones))
+        for i, bone in enumerate(self._bones):
+            self._tree.insert(bone.head_local, i)
+        self._tree.balance()
+
+    def at(self, bone) -> list:
+        """Those that stand where a bone does, and as it does, in their own order."""
+        near = self._tree.find_range(bone.head_local, SAME * bone.length)
+        found = [self._bones[i] for i in sorted(i for _, i, _ in near)]
+        return [other for other in found if (_along(other) - _along(bone)).length < SAME]
 
 
 def _along(bone) -> Vector:
     return (bone.tail_local - bone.head_local).normalized()
-
-
-def _place(bone) -> tuple:
-    # bones that differ by rounding may fall on two sides of a boundary: a coarse grid makes that rare
-    return tuple(np.round(np.array(bone.head_local), 3))
 
 
 def _is_below(parents: dict[str, str | None], name: str | None, above: str) -> bool:
