@@ -209,14 +209,14 @@ def _rotation_channels(mode: str, quaternions: np.ndarray) -> tuple[str, np.ndar
     if mode == "QUATERNION":
         return PATHS[mode], quaternions
     if mode == "AXIS_ANGLE":
-        return PATHS[mode], _axis_angles(quaternions)
+        return PATHS[mode], axis_angles(quaternions)
     values = []
     for rotation in map(Quaternion, quaternions):
         values.append(rotation.to_euler(mode, values[-1]) if values else rotation.to_euler(mode))
     return "rotation_euler", np.array(values)
 
 
-def _axis_angles(quaternions: np.ndarray) -> np.ndarray:
+def axis_angles(quaternions: np.ndarray) -> np.ndarray:
     """(F, 4) angle and axis; of all pairs that mean the same turn, the one nearest to the frame before."""
     values = np.empty((len(quaternions), 4))
     axis, angle = np.array([0.0, 1.0, 0.0]), 0.0

@@ -7,10 +7,11 @@ import numpy as np
 from mathutils import Matrix
 
 from . import rival, stage
+from .bake import axis_angles
 from .cast import Actor, Cast
 from .chain import Chain, bone_poses
 from .convert import Character
-from .inheritance import local_of, to_pose, unposed
+from .inheritance import decomposed, local_of, to_pose, unposed
 from .rig import refuse_unusable
 from .role import ANIMATED
 
@@ -69,7 +70,11 @@ class _Puppet:
         locals_, _ = self._pose.posed(own, targets, shown=False)
         bones = self.actor.armature.pose.bones
         for bone, name in self._names.items():
-            bones[name].matrix_basis = Matrix(locals_[0, bone])
+            posed, own = bones[name], locals_[0, bone]
+            posed.matrix_basis = Matrix(own)
+            if posed.rotation_mode == "AXIS_ANGLE":
+                # Blender's own way, by the arc cosine, has small angles off by up to 0.02°
+                posed.rotation_axis_angle = axis_angles(decomposed(own[None])[1])[0]
 
 
 class _Deformed:
