@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import bpy
 import numpy as np
 
 from ..core.shape import Shape
@@ -33,6 +34,16 @@ def check_range(armature) -> None:
         text = f"frames {start} to {end} are not a range"
         remedy = "the end must come after the start"
         raise ConversionError(Problem("frame_range", (), text, remedy, ERROR, fix="frame_range"))
+
+
+def check_time(armature) -> None:
+    """Raises ConversionError where the scene plays keys at other frames than those that they are set on."""
+    render = bpy.context.scene.render
+    old, new = render.frame_map_old, render.frame_map_new
+    if old != new:
+        text = f"the scene's time is stretched from {old} to {new} frames, so that keys play at other frames"
+        remedy = "set Old and New to the same under Output > Frame Range > Time Stretching"
+        raise ConversionError(Problem("time_stretched", (), text, remedy, ERROR, fix="time"))
 
 
 def of_actor(actor: Actor) -> list[Problem]:

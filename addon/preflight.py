@@ -30,7 +30,7 @@ def look(armature) -> list[Problem]:
 
 def _look(armature) -> list[Problem]:
     found = []
-    for check in (nla.check, objection.check_range, connection.group):
+    for check in (nla.check, objection.check_range, objection.check_time, connection.group):
         try:
             check(armature)
         except ConversionError as error:

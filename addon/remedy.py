@@ -109,6 +109,11 @@ def _animate(armature, bones, things) -> None:
         bpy.data.objects[name].rigid_body.kinematic = True
 
 
+def _unstretch(armature, bones, things) -> None:
+    render = bpy.context.scene.render
+    render.frame_map_new = render.frame_map_old
+
+
 FIXES = {
     "animated": Fix("Make Animated", _animate),
     "blending": Fix("Replace", _replace),
@@ -126,6 +131,7 @@ FIXES = {
     "roll": Fix("Mirror Roll", lambda armature, bones, things: symmetry.mirror_rolls(armature, bones)),
     "scale": Fix("Apply Scale", lambda armature, bones, things: scale.apply_scale(armature)),
     "show": Fix("Show", _show),
+    "time": Fix("Do Not Stretch", _unstretch),
     "unlock": Fix("Unlock", _unlock),
 }
 """By the name that a Problem gives its fix."""

@@ -41,6 +41,7 @@ class Take:
         self.armature, self.start, self.end = armature, start, end
         self.keys, self.members = keying.of(armature.armature_dynamics), connection.group(armature)
         self.warnings: list[Problem] = []
+        objection.check_time(armature)
         for member in self.members:
             read_rig(member)
             nla.check(member)

@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 import pytest
 from armature_dynamics.addon import control, intake, objection, operators, preflight, problem
+from armature_dynamics.addon.performance import Performance
 from armature_dynamics.addon.problem import NOTE, Problem
 from armature_dynamics.addon.remedy import FIXES
 from mending import fix, problems
@@ -145,6 +146,18 @@ def test_an_empty_range_becomes_the_actions(person):
     assert [item.code for item in person.armature_dynamics.problems] == ["frame_range"], "shown where it can be mended"
     fix(person, "frame_range")
     assert (person.armature_dynamics.frame_start, person.armature_dynamics.frame_end) == (3, 30)
+
+
+def test_time_that_is_stretched_is_not(person):
+    """Keys would play at other frames than those they are made of: what came out was a decimetre off."""
+    render = bpy.context.scene.render
+    render.frame_map_old, render.frame_map_new = 100, 200
+    with pytest.raises(RuntimeError, match="stretched from 100 to 200"):
+        bpy.ops.armature_dynamics.simulate()
+    with pytest.raises(ValueError, match="Time Stretching"):
+        Performance(person, 1)
+    fix(person, "time_stretched")
+    assert render.frame_map_old == render.frame_map_new == 100
 
 
 def test_what_keeps_an_armature_from_being_simulated_is_mended(person):
