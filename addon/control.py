@@ -94,10 +94,8 @@ def doubles(armature) -> dict[str, str]:
     bones, found = armature.data.bones, {}
     for bone in armature.pose.bones:
         if any(map(is_active, bone.constraints)):
-            able = (other for other in sorted(upstream(armature, [bone.name])) if other != bone.name)
-            double = next((other for other in able if _same(bones[other], bone.bone)), None)
-            if double:
-                found[bone.name] = double
+            able = _Standing(bones[other] for other in sorted(upstream(armature, [bone.name])) if other != bone.name)
+            found |= {bone.name: double.name for double in able.at(bone.bone)[:1]}
     return found
 
 

@@ -18,6 +18,7 @@ from ..core.hand import Springs
 from ..core.live import Live
 from ..core.mailbox import Mailboxes
 from . import adaptive_settings, keying
+from .backdrop import Backdrop
 from .cast import Actor
 from .casting import frame_time, frames, gravity
 from .cycle import Cycle
@@ -119,11 +120,19 @@ class Performance:
         self._forces = self._boxes.reader("forces")
         yield "prepare", 0.8
         self._puppets = Puppets(made.members, made.cast)
+        self._backdrop = Backdrop(made.cast, self._puppets.posed)
         yield "prepare", 1.0
         self._puppets.show(self.frame, made.simulation.poses)
 
     def advance(self, now: float | None = None) -> bool:
-        """Simulates a frame and shows it; False where the motion could not be simulated, which ends the performance."""
+        """Simulates a frame and shows it; False where the motion could not be simulated, or goes along with what is not
+        known after the range's end, which ends the performance."""
+        if self.frame >= self.take.end and self._is_over():
+            self.news.append(
+                f"Play Live ended at frame {self.frame}: what is animated goes on after frame {self.take.end}, the "
+                "range's last; make the range longer to play on"
+            )
+            return False
         frame, now = frame_time(), clock() if now is None else now
         period, self._before = now - (self._before or now - frame), now
         self.pace += SMOOTHING * (min(frame / max(period, 1e-9), 1.0) - self.pace)
@@ -234,6 +243,16 @@ class Performance:
         # one to take the map, and one for each hand to learn of it
         for _ in range(HANDS + 2):
             self._coupling.turn(now)
+
+    def _is_over(self) -> bool:
+        """Whether what is animated goes on after the last frame that was sampled."""
+        made = self.take
+        if made.simulation.world.guidance is not None and len(made.cast.poses) > 1:
+            return True
+        if self.frame == made.end:
+            self._backdrop.keep()
+        bpy.context.scene.frame_set(self.frame + 1)
+        return self._backdrop.goes_on()
 
     def _keep_pace(self, period: float) -> None:
         """Too slow for the clock, fewer joints move; only then does time go more slowly."""

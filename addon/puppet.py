@@ -28,6 +28,11 @@ class Puppets:
             stage.mute_rivals(actor.armature, actor.character)
         self._puppets = [_Puppet(actor) for actor in cast.actors]
 
+    @property
+    def posed(self) -> list[set[int]]:
+        """The numbers of the bones that are posed of each actor."""
+        return [set(puppet.bones) for puppet in self._puppets]
+
     def __enter__(self) -> Puppets:
         return self
 
@@ -59,7 +64,7 @@ class _Puppet:
             self._pose = Chain(armature, character, source)
         else:
             self._pose = _Deformed(armature, character, source)
-        self._names = {bone: character.rig.names[bone] for bone in self._pose.tracks}
+        self.bones = {bone: character.rig.names[bone] for bone in self._pose.tracks}
 
     def show(self, frame: int, poses: np.ndarray) -> None:
         """Poses the armature, which stands at the scene's `frame`, as its links are (n, 4, 4). Raises ConversionError
@@ -69,12 +74,12 @@ class _Puppet:
         targets = bone_poses(self.actor.character, world, poses[None])
         locals_, _ = self._pose.posed(own, targets, shown=False)
         bones = self.actor.armature.pose.bones
-        for bone, name in self._names.items():
-            posed, own = bones[name], locals_[0, bone]
-            posed.matrix_basis = Matrix(own)
+        for bone, name in self.bones.items():
+            posed, channels = bones[name], locals_[0, bone]
+            posed.matrix_basis = Matrix(channels)
             if posed.rotation_mode == "AXIS_ANGLE":
                 # Blender's own way, by the arc cosine, has small angles off by up to 0.02°
-                posed.rotation_axis_angle = axis_angles(decomposed(own[None])[1])[0]
+                posed.rotation_axis_angle = axis_angles(decomposed(channels[None])[1])[0]
 
 
 class _Deformed:
