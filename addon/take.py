@@ -24,6 +24,7 @@ from .progress import named
 from .puppet import Puppets
 from .report import Report, held, jams, measured
 from .rig import read_rig
+from .unkeyed import Unkeyed
 
 
 class Take:
@@ -31,7 +32,8 @@ class Take:
 
     First `prepare`, then its `simulation` of the `cast` is run, then `write`. Both yield (what is done, progress 0 … 1)
     and raise ConversionError (a ValueError) for what cannot be simulated. A context: whatever ends it before all is
-    written, every armature is left playing what it played before.
+    written, every armature is left playing what it played before; and what is not keyed is left as it was, of other
+    things in any case.
     """
 
     cast: Cast
@@ -41,6 +43,7 @@ class Take:
         self.armature, self.start, self.end = armature, start, end
         self.keys, self.members = keying.of(armature.armature_dynamics), connection.group(armature)
         self.warnings: list[Problem] = []
+        self._unkeyed = Unkeyed()
         objection.check_time(armature)
         for member in self.members:
             read_rig(member)
@@ -55,8 +58,10 @@ class Take:
 
     def __exit__(self, *_) -> None:
         if self.is_written:
+            self._unkeyed.restore(without=self.members)
             return
         stage.restore_all(zip(self.members, self._before))
+        self._unkeyed.restore()
         for baked in self._bakes:
             bpy.data.actions.remove(baked.action)
 
