@@ -83,7 +83,9 @@ class Articulation:
     def _leaves(self, model: Model, gravity: np.ndarray) -> None:
         p = self.partition
         body = np.flatnonzero(p.link < p.n)
-        inverse = np.linalg.inv(model.inertia)[p.link[body]] / p.share[body, None, None]
+        # what keys move may weigh nothing: its joint holds it, whatever it weighs
+        inertia = np.where((model.keyed & (model.mass == 0.0))[:, None, None], _SIX, model.inertia)
+        inverse = np.linalg.inv(inertia)[p.link[body]] / p.share[body, None, None]
         self.pairs[body, 0] = np.tile(0.5 * (inverse + inverse.swapaxes(-1, -2)), (1, 2, 2))
         world = np.flatnonzero(p.link == p.n)
         self.linear[world, :, 0] = np.tile(np.concatenate((np.zeros(3), -gravity)), 2)

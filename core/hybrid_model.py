@@ -68,7 +68,8 @@ class HybridModel:
             coordinates=Coordinates(kinds),
             placement=zones.placement,
             mass=mass,
-            center=moment / mass[:, None],
+            # what keys move may weigh nothing
+            center=moment / np.where(mass > 0.0, mass, 1.0)[:, None],
             inertia=zones.inertia,
             keyed=model.keyed[root],
             shapes=((),) * len(root),

@@ -6,6 +6,7 @@ import bpy
 import numpy as np
 import pytest
 from armature_dynamics.addon import activity, command, overlay
+from connecting import connect, key_enabled
 from rigs import chain, curves, key, make_rig, simulate, values
 
 SHARE, ERROR = "armature_dynamics.active_joints", "armature_dynamics.left_out"
@@ -254,3 +255,15 @@ def test_the_command_line_refuses_bad_values(rope, tmp_path, capsys, option):
     bpy.ops.wm.save_as_mainfile(filepath=str(path), check_existing=False)
     assert command.run([str(path), "--adaptive", option], "bake.py") == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("mode", ["THRESHOLD", "JOINTS"])
+def test_what_it_is_connected_to_weighs_nothing(shared, mode):
+    """An object, or the world where a connection is made on the way, is a body of no mass: adaptive takes of them ended
+    with an error, or at the first contact."""
+    shared.adaptive = mode
+    armature = chain(20, height=2.0, length=0.1)
+    connect(armature, "bone0")
+    key_enabled(armature, {1: False, 25: True})
+    report = simulate(armature, end=40)
+    assert report.ok and report.frames == 40

@@ -177,6 +177,25 @@ def test_keyed_links_lead_zones():
     assert adaptive.active.mean() < 0.9
 
 
+@pytest.mark.parametrize("adaptive", [Adaptive(threshold=1e-4), Adaptive(joints=4)])
+def test_what_keys_move_may_weigh_nothing(adaptive):
+    """Objects that characters are connected to have no mass: that is not asked for, where keys say how they move."""
+    paths = []
+    for mass in (0.0, 5.0):
+        linkage = chain(12, "spherical", length=0.2, mass=1.0, radius=0.05, horizontal=True)
+        first, still = next(linkage.links()), mass * np.eye(3)
+        first.joint, first.position = Joint("free"), np.array([0.0, 0.0, 0.3])
+        linkage.add(Link("bar", Joint("fixed"), [3.0, 0.0, 1.0], mass=mass, inertia=still, keyed=True))
+        model = compile_model(linkage)
+        rest = link_poses(model, model.coordinates.zero())[0][model.assembly.slot]
+        poses = np.broadcast_to(rest, (25, *rest.shape)).copy()
+        poses[:, -1, 0, 3] += np.linspace(0.0, 0.5, 25)
+        paths.append(run(model, 25, scenery=[Plane()], motion=Motion(poses, 1 / 24), adaptive=adaptive).world)
+        assert np.abs(paths[-1][:, -1] - poses[:, -1]).max() < 1e-12
+    assert np.abs(paths[0] - paths[1]).max() < 1e-9
+    assert paths[0][-1, :-1, 2, 3].max() < 0.1
+
+
 def test_a_rigid_chain_lands_as_one_body_would():
     """Contacts act on whole zones: a chain of which nothing moves but its free base falls like a plank and stays up."""
     linkage = chain(6, "spherical", length=0.2, mass=1.0, radius=0.05, horizontal=True)
