@@ -47,6 +47,10 @@ class Cast:
     def actor(self, armature) -> Actor:
         return next(actor for actor in self.actors if actor.armature == armature)
 
+    def until(self, end: int) -> Cast:
+        """The same up to another frame than it was to be simulated."""
+        return replace(self, actors=[replace(actor, source=replace(actor.source, end=end)) for actor in self.actors])
+
     def label(self, armature, bone: str) -> str:
         """What a bone is called where there may be several characters."""
         return f"{armature.name}/{bone}" if len(self.actors) > 1 else bone

@@ -99,6 +99,7 @@ class Take:
         start, first = self.start, self.start - skipped
         warnings += jams(simulation, first)
         poses = trajectory.poses()[skipped:][:most]
+        cast = cast.until(start + len(poses) - 1)
         self._clock.append(time.perf_counter())
         bakes = self._bakes
         for i, actor in enumerate(cast.actors):

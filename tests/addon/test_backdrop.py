@@ -58,13 +58,15 @@ def test_it_ends_where_animation_goes_on_that_is_not_known(animate):
     assert report.ok and report.frames == RANGE and not report.news()[1:]
 
 
+@pytest.mark.parametrize("result", ["ACTION", "STRIP"])
 @pytest.mark.parametrize("animate", [keyed_bone, carrier, bar])
-def test_it_plays_on_where_all_that_is_animated_stands_still(animate):
-    """A longer take than the range is nobody's harm then, wherever that has been before."""
+def test_it_plays_on_where_all_that_is_animated_stands_still(animate, result):
+    """A longer take than the range is nobody's harm then, wherever that has been before; a strip is as long."""
     armature = chain(count=3, height=2.0)
     make_dynamic(armature)
     animate(armature)
     armature.armature_dynamics.frame_start, armature.armature_dynamics.frame_end = 1, LONGER
+    armature.armature_dynamics.result = result
     performance = playing(armature)
     seen = drag(performance, hand_of(performance, "bone2"), (0.3, 0.0, -0.3), LONGER + 20, 0.0)
     report = finished(performance.record())
