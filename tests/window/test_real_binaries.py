@@ -157,6 +157,20 @@ def test_a_mouse_lifts_a_hand_and_it_is_kept(blender, tmp_path):
     assert found["frame_after"] == 0 and found["undone"]
 
 
+def test_it_is_pulled_from_every_view_and_while_the_scene_plays(blender, tmp_path):
+    """Playback rests while it plays live, all views show it, and the hand goes where the mouse does in each of a quad
+    view's."""
+    script, picture = HERE / "grab_views.py", tmp_path / "end.png"
+    printed = blender.run("--python", script, "--", tmp_path, picture=picture, folder=tmp_path, size="1000x700")
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert "error" not in found and "Traceback" not in printed, found.get("error", printed)
+    assert found["playing"] and found["plays_on"] and found["areas"] == 2
+    assert found["frames"] > 20 and found["apart_m"] < 1e-4
+    for right, upward, toward in (found["while_playing_m"], *found["quads_m"]):
+        assert right > 0.1 and abs(upward) + abs(toward) < 0.1 * right
+    assert len(found["quads_m"]) == 4
+
+
 def test_the_interface_speaks_german(blender, man, tmp_path):
     """Only real Blenders are built with languages: labels, buttons, tooltips and messages, in its own catalogs."""
     texts, picture = tmp_path / "texts.json", tmp_path / "german.png"
