@@ -95,7 +95,9 @@ def doubles(armature) -> dict[str, str]:
     for bone in armature.pose.bones:
         if any(map(is_active, bone.constraints)):
             able = _Standing(bones[other] for other in sorted(upstream(armature, [bone.name])) if other != bone.name)
-            found |= {bone.name: double.name for double in able.at(bone.bone)[:1]}
+            double = next(iter(able.at(bone.bone)), None)
+            if double:
+                found[bone.name] = double.name
     return found
 
 

@@ -6,6 +6,7 @@ from . import adaptive_settings, casting, control, intake, lock, preflight, prob
 from .anatomy import recognise
 from .override import refusal
 from .problem import ConversionError, refused
+from .progress import finished
 from .rig import read_rig, refuse_unusable
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
 from .skin import read_skin
@@ -136,7 +137,7 @@ class ARMATURE_DYNAMICS_OT_simulate(OnArmature, bpy.types.Operator):
 
     def execute(self, context):
         try:
-            return self._finish(take.finished(take.take(context.object)))
+            return self._finish(finished(take.take(context.object)))
         except ValueError as error:
             return self._refuse(context, error)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import Motion, Simulation, compile_model
-from . import casting, connection, nla, objection, scenery, stage, take
+from . import casting, connection, nla, objection, scenery, stage
 from .cast import Actor, assemble
 from .problem import ConversionError, Problem, gathered, refused
+from .progress import finished
 from .rig import read_rig
 from .source import Source, still
 from .surface import surface_values
@@ -54,7 +55,7 @@ def _around(armature, actor: Actor) -> list[Problem]:
     """What is wrong with what there is to land on."""
     settings = armature.armature_dynamics
     surface = surface_values(settings.scenery_surface)
-    surroundings = take.finished(scenery.survey(settings.scenery, [armature], *casting.frames(armature), surface))
+    surroundings = finished(scenery.survey(settings.scenery, [armature], *casting.frames(armature), surface))
     news = scenery.ground(settings.ground_height, actor.character.lowest, surface)[1] if settings.use_ground else []
     obstacles = settings.use_ground or bool(surroundings.shapes)
     return surroundings.warnings + news + objection.falls_forever(casting.gravity(armature), [actor], obstacles)

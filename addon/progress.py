@@ -13,3 +13,12 @@ def named(name: str, steps: Iterator[float], part: int = 0, parts: int = 1):
         except StopIteration as stop:
             return stop.value
         yield name, (part + progress) / parts
+
+
+def finished(steps: Iterator):
+    """Runs a generator of progress to its end; returns what it returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value

@@ -84,17 +84,16 @@ def chain_of(bone, constraint) -> list[str]:
 
 
 def _drivers(armature, names: set[str]) -> list[Rival]:
-    curves = [curve for curve in _driver_curves(armature) if not curve.mute]
-    found = []
-    for name in (bone.name for bone in armature.pose.bones if bone.name in names):
-        for channel in CHANNELS:
-            path = bone_path(name, channel)
-            found += [
-                Rival(name, (name,), f"{channel}[{curve.array_index}]", channel, curve.array_index)
-                for curve in curves
-                if curve.data_path == path
-            ]
-    return found
+    curves: dict[str, list[int]] = {}
+    for curve in _driver_curves(armature):
+        if not curve.mute:
+            curves.setdefault(curve.data_path, []).append(curve.array_index)
+    return [
+        Rival(name, (name,), f"{channel}[{index}]", channel, index)
+        for name in (bone.name for bone in armature.pose.bones if bone.name in names)
+        for channel in CHANNELS
+        for index in curves.get(bone_path(name, channel), ())
+    ]
 
 
 def _driver_curves(armature) -> list:

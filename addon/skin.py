@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
+from .progress import finished
 from .rig import Rig
 
 MOST_POINTS = 2000
@@ -23,12 +24,7 @@ PIECE = 20_000
 
 def read_skin(armature, rig: Rig) -> dict[int, np.ndarray]:
     """What `reading_skin` returns, at once."""
-    steps = reading_skin(armature, rig)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
+    return finished(reading_skin(armature, rig))
 
 
 def reading_skin(armature, rig: Rig) -> Iterator[float]:

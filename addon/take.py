@@ -213,12 +213,3 @@ def advance(steps: Iterator[tuple[str, float]], seconds: float) -> tuple[str, fl
         progress = next(steps)
         if time.perf_counter() > end:
             return progress
-
-
-def finished(steps: Iterator):
-    """Runs a generator of progress to its end; returns what it returns."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value

@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 from armature_dynamics.addon import convert, operators, rig, source, take
-from armature_dynamics.addon.take import finished
+from armature_dynamics.addon.progress import finished
 
 
 def make_rig(bones, name="Rig"):

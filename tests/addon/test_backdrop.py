@@ -4,7 +4,7 @@ import bpy
 import numpy as np
 import pytest
 from armature_dynamics.addon.operators import make_dynamic
-from armature_dynamics.addon.take import finished
+from armature_dynamics.addon.progress import finished
 from connecting import connect, empty, key_enabled, mirrored_chain
 from rigs import chain, key
 from test_performance import FRAME, bones, drag, hand_of, look, playing

@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import casting, directing, intake, operators, take
+from armature_dynamics.addon import casting, directing, intake, operators
 from armature_dynamics.addon.connection_list import pin
 from armature_dynamics.addon.guiding import guide
 from armature_dynamics.addon.joint_frame import JointFrame
@@ -11,7 +11,7 @@ from armature_dynamics.addon.joint_range import roomy
 from armature_dynamics.core import Joint, Link, Linkage, compile_model
 from armature_dynamics.core.limits import Limits
 from armature_dynamics.core.spatial import exponential
-from rigs import chain, curves, key, simulate, values, world_heads
+from rigs import chain, curves, finished, key, simulate, values, world_heads
 
 FIRM = 8.0
 
@@ -215,7 +215,7 @@ def test_nothing_directed_is_simulated_as_it_ever_was():
     """Defaults take the old road: there is no guide at all."""
     armature = chain(2)
     operators.make_dynamic(armature)
-    cast, _ = take.finished(casting.cast_of(armature, [armature], 1, 3, beyond=False))
+    cast, _ = finished(casting.cast_of(armature, [armature], 1, 3, beyond=False))
     assert guide(cast, 1) is None
 
 

@@ -8,7 +8,7 @@ import pytest
 from armature_dynamics.addon import stage
 from armature_dynamics.addon.operators import make_dynamic
 from armature_dynamics.addon.performance import HANDS, SAG, Performance
-from armature_dynamics.addon.take import finished
+from armature_dynamics.addon.progress import finished
 from conftest import generated
 from rigs import chain, curves, key, make_rig, values
 

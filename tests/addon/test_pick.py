@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import casting, take
+from armature_dynamics.addon import casting
 from armature_dynamics.addon.cast import Cast
 from armature_dynamics.addon.grab import armature_of
 from armature_dynamics.addon.operators import make_dynamic
 from armature_dynamics.addon.pick import pick
 from mathutils import Matrix, Vector
-from rigs import chain, make_rig
+from rigs import chain, finished, make_rig
 from staging import cube, mesh_object
 
 SIZE = 800
@@ -45,7 +45,7 @@ def pixel(view, place) -> tuple[float, float]:
 def made(armature) -> Cast:
     """The armature's cast."""
     make_dynamic(armature)
-    cast, _ = take.finished(casting.cast_of(armature, [armature], 1, 2, beyond=False))
+    cast, _ = finished(casting.cast_of(armature, [armature], 1, 2, beyond=False))
     return cast
 
 

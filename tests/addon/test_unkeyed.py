@@ -2,7 +2,8 @@
 
 import bpy
 from armature_dynamics.addon.operators import make_dynamic
-from armature_dynamics.addon.take import finished, take
+from armature_dynamics.addon.progress import finished
+from armature_dynamics.addon.take import take
 from armature_dynamics.addon.unkeyed import Unkeyed
 from connecting import empty
 from rigs import chain, simulate
