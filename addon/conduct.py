@@ -147,20 +147,20 @@ def _solved(armature, character, source, keying, holds, aims, seen, curls) -> It
                 local = local_of(bones, own, hold.bone, hold.parent)
                 track.append(_without(curl.turns[i], local) if curl else local)
                 continue
-            above, start = _parent_pose(hold, seen[i], stands), starts[hold.bone]
+            above, start = parent_pose(hold, seen[i], stands), starts[hold.bone]
             if hold.carries and hold.bone not in scales:
                 # inverse kinematics stretches limbs, in Rigify always a little: controls that take over keep that
-                scales[hold.bone] = _brought(bones, hold, above, begin[hold.deform]).to_scale()
+                scales[hold.bone] = brought(bones, hold, above, begin[hold.deform]).to_scale()
             if weight < 1:
                 # where the source's animation has the deform bone, whichever way the rig brought it there
                 if hold.carries:
-                    there = _brought(bones, hold, above, own[hold.deform])
+                    there = brought(bones, hold, above, own[hold.deform])
                 else:
                     there = local_of(bones, own, hold.bone, hold.parent)
-                local = there = _kept(start, there, there.to_scale(), hold.roams)
+                local = there = kept(start, there, there.to_scale(), hold.roams)
             if weight > 0:
-                aim = _brought(bones, hold, above, aims[hold.deform][min(frame, source.end) - source.start])
-                local = _kept(start, aim, scales.get(hold.bone, start.to_scale()), hold.roams)
+                aim = brought(bones, hold, above, aims[hold.deform][min(frame, source.end) - source.start])
+                local = kept(start, aim, scales.get(hold.bone, start.to_scale()), hold.roams)
             if 0 < weight < 1:
                 local = track.between(there, local, weight)
             else:
@@ -172,17 +172,17 @@ def _solved(armature, character, source, keying, holds, aims, seen, curls) -> It
     return tracks, stood
 
 
-def _brought(bones, hold: Hold, above: dict[int, Matrix], pose: np.ndarray) -> Matrix:
+def brought(bones, hold: Hold, above: dict[int, Matrix], pose: np.ndarray) -> Matrix:
     """A control's own transform that brings its deform bone to a pose (4, 4) in the armature's space."""
     return unposed(bones, hold.bone, hold.parent, above, Matrix(pose) @ hold.seat.inverted())
 
 
-def _kept(start: Matrix, aim: Matrix, scale: Vector, roams: bool) -> Matrix:
+def kept(start: Matrix, aim: Matrix, scale: Vector, roams: bool) -> Matrix:
     """What a control's channels will hold: only where it roams, its location is not that of the start."""
     return Matrix.LocRotScale((aim if roams else start).to_translation(), aim.to_quaternion(), scale)
 
 
-def _parent_pose(hold: Hold, seen: np.ndarray, stands: dict[int, Matrix]) -> dict[int, Matrix]:
+def parent_pose(hold: Hold, seen: np.ndarray, stands: dict[int, Matrix]) -> dict[int, Matrix]:
     """Where a control's parent is, as it hangs from the control above."""
     if hold.parent < 0:
         return {}

@@ -12,6 +12,7 @@ from .cast import Actor, Cast
 from .chain import Chain, bone_poses
 from .convert import Character
 from .inheritance import decomposed, local_of, to_pose, unposed
+from .led import LedControls
 from .rig import refuse_unusable
 from .role import ANIMATED
 
@@ -31,7 +32,7 @@ class Puppets:
     @property
     def posed(self) -> list[set[int]]:
         """The numbers of the bones that are posed of each actor."""
-        return [set(puppet.bones) for puppet in self._puppets]
+        return [puppet.moved for puppet in self._puppets]
 
     def __enter__(self) -> Puppets:
         return self
@@ -44,35 +45,47 @@ class Puppets:
 
     def show(self, frame: int, poses: np.ndarray) -> None:
         """Shows all links at poses (n, 4, 4) at the scene's `frame`."""
-        if self._scene.frame_current != frame:
-            self._scene.frame_set(frame)
         for puppet in self._puppets:
-            puppet.show(frame, poses[puppet.actor.links])
+            puppet.aim(frame, poses[puppet.actor.links])
+        self._scene.frame_set(frame)
+        for puppet in self._puppets:
+            puppet.show(frame)
 
 
 class _Puppet:
     """An actor whose bones' own channels are set after each frame's animation, which says where the others are.
 
-    Where controls carry the deform bones, these stand still and the deform bones are posed, with their constraints
-    turned off.
+    Where controls carry the deform bones, these are led along, and the deform bones are posed, with their constraints
+    turned off: what deforms the skin is exact, how long ever it takes to find the controls' own places.
     """
 
     def __init__(self, actor: Actor) -> None:
-        self.actor = actor
+        self.actor, self._controls = actor, None
         armature, character, source = actor.armature, actor.character, actor.source
         if character.rig.controls is None:
             self._pose = Chain(armature, character, source)
         else:
-            self._pose = _Deformed(armature, character, source)
+            self._pose, self._controls = _Deformed(armature, character, source), LedControls(actor)
         self.bones = {bone: character.rig.names[bone] for bone in self._pose.tracks}
 
-    def show(self, frame: int, poses: np.ndarray) -> None:
-        """Poses the armature, which stands at the scene's `frame`, as its links are (n, 4, 4). Raises ConversionError
-        where it is edited or hidden meanwhile, ReferenceError where it is gone."""
+    @property
+    def moved(self) -> set[int]:
+        """The numbers of all bones that are posed."""
+        return set(self.bones) | (self._controls.bones if self._controls else set())
+
+    def aim(self, frame: int, poses: np.ndarray) -> None:
+        """What is to be shown at a frame, before that is set: links at `poses` (n, 4, 4). Raises ConversionError where
+        the armature is edited or hidden meanwhile, ReferenceError where it is gone."""
         refuse_unusable(self.actor.armature)
-        own, world = (values[None] for values in self.actor.source.at(frame))
-        targets = bone_poses(self.actor.character, world, poses[None])
-        locals_, _ = self._pose.posed(own, targets, shown=False)
+        world = self.actor.source.at(frame)[1]
+        self._targets = bone_poses(self.actor.character, world[None], poses[None])
+        if self._controls:
+            self._controls.lead(self._targets[0])
+
+    def show(self, frame: int) -> None:
+        """Poses the armature, which stands at the scene's `frame`."""
+        own = self._controls.led(self._targets[0]) if self._controls else self.actor.source.at(frame)[0]
+        locals_, _ = self._pose.posed(own[None], self._targets, shown=False)
         bones = self.actor.armature.pose.bones
         for bone, name in self.bones.items():
             posed, channels = bones[name], locals_[0, bone]

@@ -94,8 +94,14 @@ def test_esc_leaves_the_file_as_it_was(person):
     assert np.abs(bones(person) - poses).max() == 0.0
 
 
-def test_deform_bones_of_a_control_rig_are_shown_where_its_controls_bring_them(generated_rig):
-    """Controls are found for whole takes; what is seen while it plays is what these will do."""
+@pytest.mark.parametrize("keyed", [False, True])
+def test_deform_bones_of_a_control_rig_are_shown_where_its_controls_bring_them(generated_rig, keyed):
+    """Controls are found for whole takes; what is seen while it plays is what these will do. They are seen there, too:
+    left behind, the shapes that an animator knows would be far from the body."""
+    if keyed:
+        for name in ("torso", "upper_arm_fk.L"):
+            key(generated_rig, name, "location", {1: (0, 0, 0), 30: (0, -0.3, 0)})
+        bpy.context.scene.frame_set(1)
     make_dynamic(generated_rig)
     before = stage.record(generated_rig)
     performance = playing(generated_rig)
@@ -105,8 +111,11 @@ def test_deform_bones_of_a_control_rig_are_shown_where_its_controls_bring_them(g
     kept = look(generated_rig, 2, 20)
     names = list(generated_rig.pose.bones.keys())
     limbs = [names.index(f"DEF-{name}") for name in ("hand.L", "forearm.L", "shin.R", "foot.R", "spine.006")]
-    apart = np.linalg.norm(kept[:, limbs, :3, 3] - np.array(seen)[:, limbs, :3, 3], axis=-1)
-    assert apart.max() < 1e-3
+    controls = ("torso", "hand_fk.L", "forearm_fk.L", "shin_fk.R", "foot_fk.R", "chest")
+    controls = [names.index(name) for name in controls]
+    apart = np.linalg.norm(kept[:, :, :3, 3] - np.array(seen)[:, :, :3, 3], axis=-1)
+    assert apart[:, limbs].max() < 1e-3 and apart[:, controls].max() < 1e-3
+    bpy.context.scene.frame_set(1)
     stage.discard(generated_rig)
     after = stage.record(generated_rig)
     assert after.muted == before.muted and after.channels == before.channels
