@@ -14,6 +14,10 @@ from .source import deform_ends
 REACH = 14.0
 """Bones are picked from so far away [pixels at a scale of 1]."""
 
+DEEP, BEHIND = 64, 1e-5
+"""So many faces of what is no part of the character are looked through, and what lies farther behind each by this part
+of its distance."""
+
 THICKNESS = 0.1
 """Blender draws bones so thick, relative to their length."""
 
@@ -48,14 +52,17 @@ def pick(cast: Cast, region, view, mouse: tuple[float, float]) -> Picked | None:
 def _on_skin(cast: Cast, region, view, mouse) -> Picked | None:
     origin = view3d_utils.region_2d_to_origin_3d(region, view, mouse)
     direction = view3d_utils.region_2d_to_vector_3d(region, view, mouse)
-    graph = bpy.context.evaluated_depsgraph_get()
-    hit, place, _, face, thing, _ = bpy.context.scene.ray_cast(graph, origin, direction)
-    if not hit:
-        return None
-    for actor in cast.actors:
-        bone = _bone_of(actor, thing.original, thing.evaluated_get(graph), face, np.array(place))
-        if bone is not None:
-            return Picked(actor, bone, np.array(place))
+    graph, begin = bpy.context.evaluated_depsgraph_get(), origin
+    for _ in range(DEEP):
+        hit, place, _, face, thing, _ = bpy.context.scene.ray_cast(graph, begin, direction)
+        if not hit:
+            return None
+        for actor in cast.actors:
+            bone = _bone_of(actor, thing.original, thing.evaluated_get(graph), face, np.array(place))
+            if bone is not None:
+                return Picked(actor, bone, np.array(place))
+        # clothes that follow the skin without its bones, cages, glass
+        begin = place + BEHIND * (place - origin).length * direction
     return None
 
 

@@ -133,6 +133,22 @@ def test_what_is_parented_to_a_bone_is_its_skin():
     assert armature_of(wall) is None
 
 
+def test_the_skin_is_picked_through_what_is_before_it():
+    """A coat that follows the skin has no bones of its own, and cages are drawn as wires: far from all bones, nothing
+    was picked there."""
+    armature = chain(count=2, height=1.0)
+    skin = cube((0.3, 0.0, 1.0), (0.3, 0.5, 0.5))
+    skin.modifiers.new("Armature", "ARMATURE").object = armature
+    for scale in (0.55, 0.8):
+        cube((0.3, 0.0, 1.0), (scale,) * 3)
+    bpy.context.view_layer.objects.active = armature
+    cast = made(armature)
+    region, view = seen_from((0.3, -FAR, 1.0))
+    for x, bone in ((0.1, "bone0"), (0.5, "bone1")):
+        found = pick(cast, region, view, pixel(view, (x, -0.5, 1.4)))
+        assert found.bone == bone and np.allclose(found.place, (x, -0.5, 1.4), atol=1e-4)
+
+
 def test_without_a_window_grab_says_so():
     """Batch scripts get one line."""
     make_dynamic(chain())
