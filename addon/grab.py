@@ -116,7 +116,7 @@ class ARMATURE_DYNAMICS_OT_grab(bpy.types.Operator):
             return self._refuse(error)
         except ReferenceError:
             self.cancel(context)
-            self.report({"ERROR"}, said("Play Live ended, as the armature was removed"))
+            self.report({"ERROR"}, said("Play Live ended, as an object was removed that it needs"))
             return {"CANCELLED"}
         except BaseException:
             self.cancel(context)

@@ -35,6 +35,10 @@ times that;"""
 EARTH = 9.81
 """of the weight that it has on Earth [m/s²] where gravity is less, or none."""
 
+NEAR = 1e-3
+"""What is pressed so near to a pin, relative to the character's height, is held by that: two springs in one place
+cannot be told apart."""
+
 STIFFEST = 1024.0
 """Springs are made no more than so many times as stiff as they were, and no softer by more."""
 
@@ -157,17 +161,22 @@ class Performance:
         return True
 
     def hold(self, actor: Actor, bone: str, place: Sequence[float]) -> int:
-        """Holds the link that carries a bone at a place (3,) in the world; returns the number of the hand. Raises
-        LinkageError for what keys move, ValueError where all hands hold something."""
+        """Holds the link that carries a bone at a place (3,) in the world, or takes over the pin that is there; returns
+        the number of the hand. Raises LinkageError for what keys move, ValueError where all hands hold something."""
         character = actor.character
         carrier = int(character.carrier[character.rig.index[bone]])
         link = actor.first + character.bones.index(carrier)
+        pose = self.take.simulation.poses[link]
+        point = pose[:3, :3].T @ (np.asarray(place, dtype=float) - pose[:3, 3])
+        for hand, held in enumerate(self._held):
+            is_there = held and held.is_pinned and held.link == link
+            if is_there and np.linalg.norm(held.point - point) < NEAR * character.height:
+                held.is_pinned = False
+                return hand
         if None not in self._held:
             raise ValueError(f"there are {HANDS} hands, and all hold something; release one")
         hand = self._held.index(None)
         name = self.take.cast.links[link].name
-        pose = self.take.simulation.poses[link]
-        point = pose[:3, :3].T @ (np.asarray(place, dtype=float) - pose[:3, 3])
         self._live.hold(Grip(name, point), hand)
         mass = sum(own.mass for own in character.links)
         least = EARTH / actor.armature.armature_dynamics.life_scale

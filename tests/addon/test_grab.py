@@ -157,7 +157,7 @@ def test_an_armature_that_is_removed_while_it_plays_ends_it_with_a_line(desk):
     bpy.data.objects.remove(desk.armature)
     while (answer := desk.tick()) == {"RUNNING_MODAL"}:
         pass
-    assert answer == {"CANCELLED"} and desk.said == ["Play Live ended, as the armature was removed"]
+    assert answer == {"CANCELLED"} and desk.said == ["Play Live ended, as an object was removed that it needs"]
     assert not desk.left
 
 

@@ -168,6 +168,23 @@ def test_a_pinned_bone_stays_and_others_can_be_held():
     performance.__exit__(None, None, None)
 
 
+def test_a_pin_that_is_pressed_again_is_led_on():
+    """Without gravity what is pinned stands still under the mouse: a second hand at the very same point ended all."""
+    bpy.context.scene.gravity = (0.0, 0.0, 0.0)
+    armature = chain(count=3, height=1.5)
+    make_dynamic(armature)
+    performance = playing(armature)
+    hand = hand_of(performance, "bone2")
+    drag(performance, hand, (0.0, 0.0, 0.0), 3, 0.0)
+    performance.pin(hand)
+    assert hand_of(performance, "bone2") == hand and not performance.pulls()[0].is_pinned
+    other = hand_of(performance, "bone0")
+    assert other != hand
+    seen = drag(performance, hand, (0.0, 0.0, 0.4), 48, 1.0)
+    assert seen[-1][2, 2, 3] > 1.55 and len(performance.pulls()) == 2
+    performance.__exit__(None, None, None)
+
+
 def test_a_hanging_character_stretches_the_spring_by_a_tenth_of_its_height():
     """Springs are as strong as what they hold is heavy, so that mice and giants are held alike; and twice as stiff give
     half as much. In rest the force is the weight."""
