@@ -75,6 +75,22 @@ def test_it_plays_on_where_all_that_is_animated_stands_still(animate, result):
     assert np.abs(look(armature, 2, LONGER + 20) - seen).max() < 1e-4
 
 
+def test_what_looks_at_the_character_is_no_animation_of_its_own(generated_rig):
+    """Helpers of a control rig, and what tracks a place from a simulated bone, move because that does."""
+    armature = chain(count=3, height=2.0)
+    make_dynamic(armature)
+    track = armature.pose.bones["bone2"].constraints.new("DAMPED_TRACK")
+    track.target = empty(location=(0, 0, 3))
+    armature.pose.bones["bone2"].armature_dynamics.role = "ANIMATED"
+    make_dynamic(generated_rig)
+    for each in (armature, generated_rig):
+        each.armature_dynamics.frame_start, each.armature_dynamics.frame_end = 1, 3
+        performance = playing(each)
+        for i in range(10):
+            assert performance.advance(i * FRAME)
+        performance.__exit__(None, None, None)
+
+
 def test_what_holds_by_keys_is_let_go_and_caught_while_it_is_pulled():
     """The hand keeps what it holds, whatever becomes of connections; and the keys replay that."""
     armature = chain(count=4, height=2.0)
