@@ -31,7 +31,8 @@ class Backdrop:
 
     def goes_on(self) -> bool:
         """Whether it is another one now than the one that was kept."""
-        return bool(np.abs(self._look() - self._last).max() > SAME)
+        seen = self._look()
+        return len(seen) != len(self._last) or bool(np.abs(seen - self._last).max() > SAME)
 
     def _look(self) -> np.ndarray:
         places, switches = [placed(prop.thing) for prop in self._cast.props if prop.thing], []
