@@ -14,6 +14,7 @@ from ..core import Closure
 from .cast import Actor, Cast, unused
 from .problem import ConversionError, Problem
 from .rig import is_hidden
+from .role import SIMULATED
 from .switch import Switch, elsewhere, enabled_curve, enabled_path, read_switch
 
 KINDS = {"FIXED": "fixed", "HINGE": "hinge", "SLIDER": "prismatic", "UNIVERSAL": "universal", "BALL": "spherical"}
@@ -67,7 +68,7 @@ def group(armature) -> list:
     """The armatures that are simulated together with this one, itself first: those that connections join, and where it
     meets others, those that do too.
 
-    Raises ConversionError for a connection that has not both its ends.
+    Raises ConversionError for a connection that has not both its ends, and for one that hangs from another's bones.
     """
     pairs = [
         (owner, connection.target)
@@ -86,7 +87,21 @@ def group(armature) -> list:
     for member in members:
         for _, connection in live(member):
             _check(member, connection, members)
+        _check_parents(member, members)
     return members
+
+
+def _check_parents(member, members: list) -> None:
+    thing = member
+    while thing.parent:
+        bone = thing.parent.pose.bones.get(thing.parent_bone) if thing.parent_type == "BONE" else None
+        chain = [bone, *bone.parent_recursive] if bone and thing.parent in members else ()
+        if any(above.armature_dynamics.role == SIMULATED for above in chain):
+            raise ConversionError(
+                f"armature {member.name!r} hangs from bone {bone.name!r} of {thing.parent.name!r}, which is simulated "
+                "with it; clear its parent, and connect their bones"
+            )
+        thing = thing.parent
 
 
 def _meets(armature) -> bool:

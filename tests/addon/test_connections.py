@@ -299,3 +299,22 @@ def test_connections_that_jam_are_told_with_their_frame():
     (warning,) = report.jams(SimpleNamespace(events=happened, frame_time=1 / 24), 10)
     assert warning.code == "singular"
     assert "at frame 22:" in warning.message
+
+
+@pytest.mark.parametrize("role", ["SIMULATED", "ANIMATED"])
+def test_who_hangs_from_a_simulated_bone_is_not_simulated_with_it(role):
+    """Where its bones are depends on what is simulated then: it was written metres away, and nothing told why. A bone
+    that is keyed may carry others."""
+    armature, other, between = chain(count=2), chain(count=2, name="Other"), empty()
+    between.parent, between.parent_type, between.parent_bone = armature, "BONE", "bone1"
+    other.parent = between
+    for each in (armature, other):
+        operators.make_dynamic(each)
+        each.armature_dynamics.meets = True
+    for bone in armature.pose.bones:
+        bone.armature_dynamics.role = role
+    if role == "SIMULATED":
+        with pytest.raises(ValueError, match=r"'Other' hangs from bone 'bone1' of 'Rig'.*connect their bones"):
+            simulate(other, end=3)
+        other.armature_dynamics.meets = False
+    assert simulate(other, end=3).bodies == (2 if role == "SIMULATED" else 4)
