@@ -19,7 +19,8 @@ CROSS = CROSS.reshape(3, 9)
 
 def polytope_plane(vertices: np.ndarray, normal: np.ndarray, offset: np.ndarray, reach: np.ndarray) -> Touches:
     """Touches of corners (p, v, 3), padded by the first, with solids below the planes normal · x = offset, closer than
-    `reach` (p,): at most four, that keep the extent. The feature is the corner's number."""
+    `reach` (p,): at most four that keep the extent, and as many again of those higher than the deepest, which what
+    turns as it falls may come to lie on in the step. The feature is the corner's number."""
     gap = (vertices @ normal[:, :, None])[:, :, 0] - offset[:, None]
     valid = gap < reach[:, None]
     if not valid.any():
@@ -27,8 +28,11 @@ def polytope_plane(vertices: np.ndarray, normal: np.ndarray, offset: np.ndarray,
     own = vertices - vertices[:, :1]
     away = (own * own).sum(axis=2)
     valid[:, 1:] &= away[:, 1:] > TINY * TINY
-    keep_four(vertices, gap, valid, normal, SPREAD * np.sqrt(away.max(axis=1)))
-    pair, corner = valid.nonzero()
+    spread, others = SPREAD * np.sqrt(away.max(axis=1)), valid.copy()
+    keep_four(vertices, gap, valid, normal, spread)
+    others &= ~valid & (gap > np.where(valid, gap, np.inf).min(axis=1, keepdims=True) + spread[:, None])
+    keep_four(vertices, gap, others, normal, spread)
+    pair, corner = (valid | others).nonzero()
     point = vertices[pair, corner]
     return Touches(pair, point, point, normal[pair], gap[pair, corner], corner)
 

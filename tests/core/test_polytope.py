@@ -324,6 +324,24 @@ def test_flat_box_touches():
     assert found.gap == pytest.approx(np.full(4, 0.01), abs=1e-12)
 
 
+def test_a_hull_that_turns_as_it_falls_lies_on_corners_that_were_kept():
+    """A helmet has many corners near the ground when it falls fast: those that it turns onto within the step must be
+    among its touches, or it sinks in by a part of its size."""
+    rng, up, sunk = np.random.default_rng(8), np.array([0.0, 0.0, 1.0]), []
+    for _ in range(100):
+        corners = random_hull(rng, 32).vertices
+        corners -= corners[:, 2].min() * up
+        found = polytope_plane(corners[None], up[None], np.zeros(1), np.full(1, 10.0))
+        assert len(set(found.feature)) == len(found.feature) <= 8
+        level = rng.normal(size=2)
+        axis = np.append(level / np.linalg.norm(level), 0.0)
+        across = np.cross(np.tile(axis, (len(corners), 1)), corners)
+        # Rodrigues' formula, of heights alone
+        turned = np.cos(0.3) * corners[:, 2] + np.sin(0.3) * across[:, 2]
+        sunk.append(turned[found.feature].min() - turned.min())
+    assert np.mean(sunk) < 0.02
+
+
 def test_hull_inside_out_or_in_pieces_is_the_same_solid():
     """Exported hulls have loose corners, turned triangles, flat faces cut up, and triangles without area."""
     spatial = pytest.importorskip("scipy.spatial")
