@@ -8,8 +8,9 @@ import numpy as np
 from mathutils import Euler, Matrix, Quaternion
 
 from . import control
-from .chain import Track, local_of
+from .chain import Track
 from .hold import Hold
+from .inheritance import local_of
 
 
 @dataclass(frozen=True)
