@@ -34,9 +34,9 @@ ghosts: TakeMemory[Ghost] = TakeMemory()
 
 
 def of(character: Character, source: Source, poses: np.ndarray) -> Ghost:
-    """What the source animation did, by itself: it had the links at `poses` (F, n, 4, 4)."""
+    """What the source animation did, by itself, up to its end: it had the links at `poses` (F, n, 4, 4)."""
     sticks = Sticks(character)
     begin = min(source.start - source.first, len(source.worlds) - 1)
     back = np.linalg.inv(source.worlds[begin : source.end - source.first + 1])
-    points = sticks.points(poses) @ back[:, :3, :3].swapaxes(1, 2) + back[:, None, :3, 3]
+    points = sticks.points(poses[: source.end - source.start + 1]) @ back[:, :3, :3].swapaxes(1, 2) + back[:, None, :3, 3]
     return Ghost(points.astype(np.float32), sticks.pairs, source.start, source.end)
