@@ -32,6 +32,9 @@ KNOCKS = 5
 """A step is taken anew so often where links knock others so hard that these may meet more than was looked for;"""
 CORRECTIONS = 2
 """but first its constraints are solved again so often."""
+REVISIONS, ASTRAY = 3, 0.1
+"""A step is solved again, up to so often, where velocities came out so different from those that its forces were found
+at that ends of bodies stray in it by more than this part of their distance."""
 TINY = 1e-300
 BRIEF = 1e-9
 """A step so short [s] changes velocities only."""
@@ -44,7 +47,7 @@ CLOSE = 0.002
 
 @dataclass(frozen=True)
 class Memory:
-    """What a step of `h` seconds leaves to the next: the smooth acceleration (nv,), the impulses of recognised rows,
+    """What a step of `h` seconds leaves to the next: the lasting acceleration (nv,), the impulses of recognised rows,
     who is `asleep`, as in `Rest.asleep`, and the `way` of half a step with the velocities `v` it ended with (nv,), as
     in `Coordinates.way`; and to who asks: the pairs of slots that `touched` (t, 2), with the world for what sleeps, the
     contacts and their impulses along normals and tangents (k, 3), the solver's iterations and residual, see `solve`,
@@ -186,8 +189,9 @@ def _advance(
     natural[c.slot_of] += force
     asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
     rows, asleep = gather(world, kin, moving, links, q, expected, ahead or h, asleep, knocked)
-    if np.count_nonzero(asleep):
-        natural[asleep[c.owner] > 0] = 0.0
+    sleeps = (asleep[c.owner] > 0).nonzero()[0] if np.count_nonzero(asleep) else None
+    if sleeps is not None:
+        natural[sleeps] = 0.0
     closing = loop_rows(model, kin, world.loops) if len(world.loops) else None
     forces = np.concatenate((natural[:, None], rows.columns, *((closing.columns,) if closing else ())), axis=1)
     loads = np.zeros((0, 6)) if memory is None else memory.loads
@@ -197,40 +201,54 @@ def _advance(
     kept = {} if world.grips else None
     answer = respond(model, heavy, resistance, forces, links, across, kept)
     width, packing = rows.columns.shape[1], rows.packing
-    smooth, pushes = answer[c.slot_of, 0], answer[:, 1 : 1 + width]
-    free = state.v + h * smooth
+    alone, pushes = answer[:, 0], answer[:, 1 : 1 + width]
     hold, coupling, pull = None, np.zeros((0, len(rows.key))), np.zeros(0)
     if closing:
         hold = Hold.of(closing, answer[:, 1 + width :], h)
-        pull = hold.impulses(closing.rate(motions(model, kin, free, twist_after).links))
         coupling = hold.coupling(pushes)
-        free = free + hold.pulls[c.slot_of] @ pull
-        smooth = (free - state.v) / h
         pushes = pushes + hold.pulls @ coupling
-    velocity = rows.velocity(model, kin, free, twist_after)
-    impulses = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
+    known = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
     delassus, moves = packing.together(rows.columns, pushes), pushes.take(c.slot_of, axis=0)
-    for attempt in range(CORRECTIONS + 1):
-        impulses, parting, outcome = resolve(world, rows, delassus, velocity, impulses, h)
-        v = free + packing.spread(moves, c.slot_of, impulses)
-        way = model.coordinates.way(v, 0.5 * h)
-        apart = np.count_nonzero(parting)
-        if apart:
-            # overlaps part by moving, and what moves so is not faster for it
-            further = v + 2.0 * packing.spread(moves, c.slot_of, parting)
-            after = model.coordinates.integrate(q, further, 0.5 * h)
-        else:
-            after = model.coordinates.moved(q, *way)
-        beyond = _beyond(world, rows, after, v, h)
-        violation = max(0.0, -beyond.gap.min()) if beyond else 0.0
-        if violation < STRAY or attempt == CORRECTIONS or not len(rows.limits):
+    impulses, meant = known, expected
+    for revision in range(REVISIONS + 1):
+        smooth = alone[c.slot_of]
+        free = state.v + h * smooth
+        if hold:
+            pull = hold.impulses(closing.rate(motions(model, kin, free, twist_after).links))
+            free = free + hold.pulls[c.slot_of] @ pull
+            smooth = (free - state.v) / h
+        velocity = rows.velocity(model, kin, free, twist_after)
+        for attempt in range(CORRECTIONS + 1):
+            impulses, parting, outcome = resolve(world, rows, delassus, velocity, impulses, h)
+            v = free + packing.spread(moves, c.slot_of, impulses)
+            way = model.coordinates.way(v, 0.5 * h)
+            apart = np.count_nonzero(parting)
+            if apart:
+                # overlaps part by moving, and what moves so is not faster for it
+                further = v + 2.0 * packing.spread(moves, c.slot_of, parting)
+                after = model.coordinates.integrate(q, further, 0.5 * h)
+            else:
+                after = model.coordinates.moved(q, *way)
+            beyond = _beyond(world, rows, after, v, h)
+            violation = max(0.0, -beyond.gap.min()) if beyond else 0.0
+            if violation < STRAY or attempt == CORRECTIONS or not len(rows.limits):
+                break
+            # a limit is met once more where the joint went, not only where it was expected to go
+            near = len(rows.limits)
+            rows.bound[:near] += np.maximum(-beyond.gap[rows.limits.key], 0.0) / (0.5 * h)
+        halfway = 0.5 * (state.v + v)
+        if revision == REVISIONS or not world.bent(h * halfway) * world.bent(h * (halfway - meant)) > ASTRAY:
             break
-        # a limit is met once more where the joint went, not only where it was expected to go
-        near = len(rows.limits)
-        rows.bound[:near] += np.maximum(-beyond.gap[rows.limits.key], 0.0) / (0.5 * h)
+        meant = halfway
+        turned = bias(model, kin, motions(model, kin, meant, twist), world.gravity, wrenches, change)
+        natural = turned[0]
+        natural[c.slot_of] += force
+        if sleeps is not None:
+            natural[sleeps] = 0.0
+        alone = respond(model, heavy, resistance, natural[:, None], *turned[1:])[:, 0]
     if world.grips:
         # what hands feel is what came out, with all that was met; bases of clusters move too, without joint velocities
-        change = answer[:, 0] + packing.spread(pushes, np.arange(len(pushes)), impulses) / h
+        change = alone + packing.spread(pushes, np.arange(len(pushes)), impulses) / h
         if hold:
             change += hold.pulls @ pull / h
         held = _holding(hold, packing, pushes, delassus, np.flatnonzero(impulses))
@@ -244,6 +262,11 @@ def _advance(
         resting = np.flatnonzero(asleep)
         lying = np.stack((resting, np.full(len(resting), model.assembly.links)), axis=1)
         touched = np.concatenate((touched, lying))
+    if memory is not None and memory.h > BRIEF:
+        # what has pressed for two steps goes on, and forces of velocities are found where it leads
+        before = known * (h / memory.h)
+        lasting = np.where(impulses * before > 0.0, np.minimum(np.abs(impulses), np.abs(before)), 0.0)
+        smooth = smooth + packing.spread(moves, c.slot_of, np.copysign(lasting, impulses)) / h
     memory = Memory(
         smooth, rows.key, impulses, asleep, touched, rows.contacts, pushes, h, outcome.iterations, outcome.residual,
         v, way,

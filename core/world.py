@@ -49,7 +49,8 @@ class World:
     link that is not keyed [m]; `tips` (slots, 2, 3): its ends. `light` (nv,): what each freedom moves at least, its own
     link's inertia and armature. `carried` (slots,) and `axis` (slots, 3): in trees that hang from the world, mass times
     place, in the link's frame, of what a link carries at its joints and itself, as length and direction; `turning`
-    (slots,): the links' own inertias against turning. `strands` as in `Loops.strands`. `body` (slots + 1,) numbers
+    (slots,): the links' own inertias against turning. `turns`: the freedoms (f,) of joints that turn, and their trees
+    (f,). `strands` as in `Loops.strands`. `body` (slots + 1,) numbers
     trees, those that loops join alike; -1 for the world and what is keyed as a whole; there are so many `bodies`.
     """
 
@@ -74,6 +75,7 @@ class World:
     carried: np.ndarray = field(init=False)
     axis: np.ndarray = field(init=False)
     turning: np.ndarray = field(init=False)
+    turns: tuple[np.ndarray, np.ndarray] = field(init=False)
     size: float = field(init=False)
     strands: np.ndarray = field(init=False)
     body: np.ndarray = field(init=False)
@@ -114,7 +116,7 @@ class World:
         self._set(
             guidance=Guidance(model, self.follower, guide, self.gravity, self.follow) if guide else None,
             limits=Limits(model), keyed_slots=keyed, root=root, carried=carried, axis=axis,
-            turning=0.5 * np.trace(model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300,
+            turns=_turns(model), turning=0.5 * np.trace(model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300,
             light=model.own_inertia() + model.armature, _last=(math.nan,),
             size=float(self.reach[~keyed].max(initial=0.0)) or 1.0,
         )  # fmt: skip
@@ -284,6 +286,12 @@ class World:
         velocity = twist[:, None, 3:] + cross(twist[:, None, :3], arm)
         return np.sqrt((velocity * velocity).sum(-1)).max(-1)
 
+    def bent(self, change: np.ndarray) -> float:
+        """By how much [rad or rad/s] the ends of a tree may turn against each other, or the root, when joints move by
+        `change` (nv,)."""
+        turns, tree = self.turns
+        return float(np.bincount(tree, np.abs(change.take(turns))).max(initial=0.0))
+
     def room(self, h: float) -> float:
         """How far [m] links that stand still are looked around from, for contacts in a step of `h` seconds."""
         return self._pull * h * h + 0.004 * self.size
@@ -363,6 +371,15 @@ def _refuse_scenery(name: str, shapes: tuple, keyed: bool) -> None:
                 f"link {name!r} has a {type(shape).__name__}, which only {whose} can have; "
                 "give it a Capsule, a Box or a Hull"
             )
+
+
+def _turns(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """The freedoms (f,) of joints that turn, and the numbers (f,) of their trees."""
+    c, turn = model.coordinates, np.ones(model.nv, dtype=bool)
+    turn[c.v_start[c.slides]] = False
+    turn[c.v_start[c.free][:, None] + np.arange(3, 6)] = False
+    turns = turn.nonzero()[0]
+    return turns, np.repeat(model.trees, np.diff(c.v_start))[turns]
 
 
 def _tips(shapes: tuple, center: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
