@@ -158,7 +158,8 @@ class HybridModel:
             if memory.asleep.any():
                 asleep[self.slot_zone] = memory.asleep
             # what the step before has touched has been told
-            memory = replace(memory, smooth=memory.smooth[self.v], asleep=asleep, touched=memory.touched[:0])
+            smooth, lasting = memory.smooth[self.v], memory.lasting[self.v]
+            memory = replace(memory, smooth=smooth, lasting=lasting, asleep=asleep, touched=memory.touched[:0])
         return State(state.q[self.q], state.v[self.v], state.time, memory)
 
     def leave(self, state: State, before: State) -> State:
@@ -167,13 +168,13 @@ class HybridModel:
         q[self.q], v[self.v] = state.q, state.v
         memory = state.memory
         if memory is not None:
-            smooth, contacts = np.zeros_like(v), memory.contacts
-            smooth[self.v] = memory.smooth
+            smooth, lasting, contacts = np.zeros_like(v), np.zeros_like(v), memory.contacts
+            smooth[self.v], lasting[self.v] = memory.smooth, memory.lasting
             asleep = np.zeros(self.model.assembly.links + 1, dtype=int)
             if memory.asleep.any():
                 asleep = memory.asleep[self.slot_zone]
             memory = replace(
-                memory, smooth=smooth, asleep=asleep, touched=self.slot_root[memory.touched],
+                memory, smooth=smooth, lasting=lasting, asleep=asleep, touched=self.slot_root[memory.touched],
                 contacts=replace(contacts, meeting=contacts.meeting.of_parts()),
             )  # fmt: skip
         return State(q, v, state.time, memory)

@@ -32,9 +32,11 @@ KNOCKS = 5
 """A step is taken anew so often where links knock others so hard that these may meet more than was looked for;"""
 CORRECTIONS = 2
 """but first its constraints are solved again so often."""
-REVISIONS, ASTRAY = 3, 0.1
+REVISIONS, ASTRAY = 3, 0.03
 """A step is solved again, up to so often, where velocities came out so different from those that its forces were found
-at that ends of bodies stray in it by more than this part of their distance."""
+at that ends of bodies stray in it by more than this part of their distance;"""
+FAINT = 1e-5
+"""and forces are found at those to which what lasts leads, where that makes as much of a difference."""
 TINY = 1e-300
 BRIEF = 1e-9
 """A step so short [s] changes velocities only."""
@@ -47,7 +49,8 @@ CLOSE = 0.002
 
 @dataclass(frozen=True)
 class Memory:
-    """What a step of `h` seconds leaves to the next: the lasting acceleration (nv,), the impulses of recognised rows,
+    """What a step of `h` seconds leaves to the next: the smooth acceleration (nv,), what `lasting`
+    contacts and limits that pressed in two steps add to it (nv,), the impulses of recognised rows,
     who is `asleep`, as in `Rest.asleep`, and the `way` of half a step with the velocities `v` it ended with (nv,), as
     in `Coordinates.way`; and to who asks: the pairs of slots that `touched` (t, 2), with the world for what sleeps, the
     contacts and their impulses along normals and tangents (k, 3), the solver's iterations and residual, see `solve`,
@@ -55,6 +58,7 @@ class Memory:
     rows are independent."""
 
     smooth: np.ndarray
+    lasting: np.ndarray
     keys: np.ndarray
     impulses: np.ndarray
     asleep: np.ndarray
@@ -134,7 +138,8 @@ def _braked(world: World, state: State, h: float) -> State:
     look = _advance(world, state, BRIEF, ahead=0.5 * h)[0]
     seen = look.memory
     # what so short a step says of accelerations and loads is nothing
-    memory = state.memory or replace(seen, smooth=np.zeros_like(state.v), loads=np.zeros((0, 6)), rank=0)
+    nothing = np.zeros_like(state.v)
+    memory = state.memory or replace(seen, smooth=nothing, lasting=nothing, loads=np.zeros((0, 6)), rank=0)
     memory = replace(memory, touched=seen.touched, contacts=seen.contacts, pushes=seen.pushes)
     return replace(state, v=look.v, memory=memory)
 
@@ -185,6 +190,13 @@ def _advance(
         parts = [each.on_links(model, kin, start, moving.links, middle, h) for each in acting]
         wrenches, heavier = (reduce(np.add, part) for part in zip(*parts))
     natural, links, across = bias(model, kin, moving, world.gravity, wrenches, change)
+    leading, bent, meant = moving, links, expected
+    if memory is not None and np.count_nonzero(memory.lasting):
+        # what presses on and on lets motion go on otherwise than alone
+        meant = expected + 0.5 * h * memory.lasting
+        if _strays(world, meant, expected, h, FAINT):
+            leading = motions(model, kin, meant, twist)
+            natural, bent, across = bias(model, kin, leading, world.gravity, wrenches, change)
     force, resistance = world.drive(q, state.v, h, middle)
     natural[c.slot_of] += force
     asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
@@ -199,7 +211,7 @@ def _advance(
     if heavier is not None:
         heavy = replace(heavy, inertia=heavy.inertia + heavier)
     kept = {} if world.grips else None
-    answer = respond(model, heavy, resistance, forces, links, across, kept)
+    answer = respond(model, heavy, resistance, forces, bent, across, kept)
     width, packing = rows.columns.shape[1], rows.packing
     alone, pushes = answer[:, 0], answer[:, 1 : 1 + width]
     hold, coupling, pull = None, np.zeros((0, len(rows.key))), np.zeros(0)
@@ -209,7 +221,7 @@ def _advance(
         pushes = pushes + hold.pulls @ coupling
     known = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
     delassus, moves = packing.together(rows.columns, pushes), pushes.take(c.slot_of, axis=0)
-    impulses, meant = known, expected
+    impulses = known
     for revision in range(REVISIONS + 1):
         smooth = alone[c.slot_of]
         free = state.v + h * smooth
@@ -237,7 +249,8 @@ def _advance(
             near = len(rows.limits)
             rows.bound[:near] += np.maximum(-beyond.gap[rows.limits.key], 0.0) / (0.5 * h)
         halfway = 0.5 * (state.v + v)
-        if revision == REVISIONS or not world.bent(h * halfway) * world.bent(h * (halfway - meant)) > ASTRAY:
+        # what hands feel is of the velocities that were expected
+        if revision == REVISIONS or world.grips or not _strays(world, halfway, meant, h, ASTRAY):
             break
         meant = halfway
         turned = bias(model, kin, motions(model, kin, meant, twist), world.gravity, wrenches, change)
@@ -252,7 +265,7 @@ def _advance(
         if hold:
             change += hold.pulls @ pull / h
         held = _holding(hold, packing, pushes, delassus, np.flatnonzero(impulses))
-        world.grips.last["solved"] = Solution(model, kin, moving, change, links, kept, **held)
+        world.grips.last["solved"] = Solution(model, kin, leading, change, bent, kept, **held)
     pushes = impulses[rows.contact_rows].reshape(-1, 3)
     met = pushes[:, 0] != 0.0
     if apart:
@@ -262,14 +275,14 @@ def _advance(
         resting = np.flatnonzero(asleep)
         lying = np.stack((resting, np.full(len(resting), model.assembly.links)), axis=1)
         touched = np.concatenate((touched, lying))
-    if memory is not None and memory.h > BRIEF:
-        # what has pressed for two steps goes on, and forces of velocities are found where it leads
+    lasting = np.zeros_like(v)
+    if memory is not None and memory.h > BRIEF and np.count_nonzero(known):
         before = known * (h / memory.h)
-        lasting = np.where(impulses * before > 0.0, np.minimum(np.abs(impulses), np.abs(before)), 0.0)
-        smooth = smooth + packing.spread(moves, c.slot_of, np.copysign(lasting, impulses)) / h
+        steady = np.where(impulses * before > 0.0, np.minimum(np.abs(impulses), np.abs(before)), 0.0)
+        lasting = packing.spread(moves, c.slot_of, np.copysign(steady, impulses)) / h
     memory = Memory(
-        smooth, rows.key, impulses, asleep, touched, rows.contacts, pushes, h, outcome.iterations, outcome.residual,
-        v, way,
+        smooth, lasting, rows.key, impulses, asleep, touched, rows.contacts, pushes, h, outcome.iterations,
+        outcome.residual, v, way,
     )  # fmt: skip
     closed = True
     if violation > 0.0 and not hold:
@@ -284,6 +297,12 @@ def _advance(
     if len(pushes) and h * np.abs(v - expected).max() * max(world.size, 1.0) > world.room(h):
         faster = _knocked(world, kin, moving, motions(model, kin, v, twist_after), knocked, h)
     return State(after, v, state.time + h, memory), violation, closed, faster
+
+
+def _strays(world: World, v: np.ndarray, other: np.ndarray, h: float, part: float) -> bool:
+    """Whether forces of velocities `other` than `v` (nv,) let ends of bodies stray in `h` seconds by more than this
+    `part` of their distance."""
+    return world.bent(h * v) * world.bent(h * (v - other)) > part
 
 
 def _holding(hold: Hold | None, packing: Packing, pushes: np.ndarray, delassus: np.ndarray, met: np.ndarray) -> dict:

@@ -361,8 +361,9 @@ class Simulation:
         )
         if not np.array_equal(asleep, state.memory.asleep):
             still = asleep[self.model.columns.link[self.model.columns.slot_of]] > 0
-            v, smooth = np.where(still, 0.0, state.v), np.where(still, 0.0, state.memory.smooth)
-            self.state = replace(state, v=v, memory=replace(state.memory, asleep=asleep, smooth=smooth))
+            memory = state.memory
+            v, smooth, lasting = (np.where(still, 0.0, each) for each in (state.v, memory.smooth, memory.lasting))
+            self.state = replace(state, v=v, memory=replace(memory, asleep=asleep, smooth=smooth, lasting=lasting))
 
     def _all_rest(self) -> bool:
         """Whether everything that is simulated sleeps and nothing that is keyed moves."""

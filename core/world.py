@@ -49,8 +49,8 @@ class World:
     link that is not keyed [m]; `tips` (slots, 2, 3): its ends. `light` (nv,): what each freedom moves at least, its own
     link's inertia and armature. `carried` (slots,) and `axis` (slots, 3): in trees that hang from the world, mass times
     place, in the link's frame, of what a link carries at its joints and itself, as length and direction; `turning`
-    (slots,): the links' own inertias against turning. `turns`: the freedoms (f,) of joints that turn, and their trees
-    (f,). `strands` as in `Loops.strands`. `body` (slots + 1,) numbers
+    (slots,): the links' own inertias against turning. `turns`: the freedoms (f,) of joints that turn, without free
+    ones, and their trees (f,). `strands` as in `Loops.strands`. `body` (slots + 1,) numbers
     trees, those that loops join alike; -1 for the world and what is keyed as a whole; there are so many `bodies`.
     """
 
@@ -287,8 +287,7 @@ class World:
         return np.sqrt((velocity * velocity).sum(-1)).max(-1)
 
     def bent(self, change: np.ndarray) -> float:
-        """By how much [rad or rad/s] the ends of a tree may turn against each other, or the root, when joints move by
-        `change` (nv,)."""
+        """How far [rad or rad/s] a tree may turn at its ends against its root when joints move by `change` (nv,)."""
         turns, tree = self.turns
         return float(np.bincount(tree, np.abs(change.take(turns))).max(initial=0.0))
 
@@ -374,10 +373,10 @@ def _refuse_scenery(name: str, shapes: tuple, keyed: bool) -> None:
 
 
 def _turns(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """The freedoms (f,) of joints that turn, and the numbers (f,) of their trees."""
+    """The freedoms (f,) that turn links against each other or the world, and the numbers (f,) of their trees."""
     c, turn = model.coordinates, np.ones(model.nv, dtype=bool)
     turn[c.v_start[c.slides]] = False
-    turn[c.v_start[c.free][:, None] + np.arange(3, 6)] = False
+    turn[c.v_start[c.free][:, None] + np.arange(6)] = False
     turns = turn.nonzero()[0]
     return turns, np.repeat(model.trees, np.diff(c.v_start))[turns]
 
