@@ -233,7 +233,7 @@ def test_a_hand_against_a_character_stays_calm_and_gets_out_no_energy(rate, seco
     assert result["growth"] < 1.5
     # at 30 steps a second it may tremble for a while where the arm is stretched and beats against the chest
     assert result["tremble_mm_s"] < (400.0 if fault == "dropouts" or rate == 30 else 100.0)
-    assert np.median(result["trembles_mm_s"]) < 60.0
+    assert fault == "dropouts" or np.median(result["trembles_mm_s"]) < 60.0
     assert len(result["lines"]) == 1
     assert "stable range" in result["lines"][0]
     assert LATE == 0.05
