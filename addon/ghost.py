@@ -38,5 +38,6 @@ def of(character: Character, source: Source, poses: np.ndarray) -> Ghost:
     sticks = Sticks(character)
     begin = min(source.start - source.first, len(source.worlds) - 1)
     back = np.linalg.inv(source.worlds[begin : source.end - source.first + 1])
-    points = sticks.points(poses[: source.end - source.start + 1]) @ back[:, :3, :3].swapaxes(1, 2) + back[:, None, :3, 3]
+    poses = poses[: source.end - source.start + 1]
+    points = sticks.points(poses) @ back[:, :3, :3].swapaxes(1, 2) + back[:, None, :3, 3]
     return Ghost(points.astype(np.float32), sticks.pairs, source.start, source.end)
