@@ -250,7 +250,7 @@ def _advance(
             rows.bound[:near] += np.maximum(-beyond.gap[rows.limits.key], 0.0) / (0.5 * h)
         halfway = 0.5 * (state.v + v)
         # what hands feel is of the velocities that were expected
-        if revision == REVISIONS or world.grips or not _strays(world, halfway, meant, h, ASTRAY):
+        if revision == REVISIONS or world.grips or not (world.is_long and _strays(world, halfway, meant, h, ASTRAY)):
             break
         meant = halfway
         turned = bias(model, kin, motions(model, kin, meant, twist), world.gravity, wrenches, change)
@@ -276,7 +276,7 @@ def _advance(
         lying = np.stack((resting, np.full(len(resting), model.assembly.links)), axis=1)
         touched = np.concatenate((touched, lying))
     lasting = np.zeros_like(v)
-    if memory is not None and memory.h > BRIEF and np.count_nonzero(known):
+    if (world.is_long or world.grips) and memory is not None and memory.h > BRIEF and np.count_nonzero(known):
         before = known * (h / memory.h)
         steady = np.where(impulses * before > 0.0, np.minimum(np.abs(impulses), np.abs(before)), 0.0)
         lasting = packing.spread(moves, c.slot_of, np.copysign(steady, impulses)) / h

@@ -31,6 +31,8 @@ _IDENTITY = np.eye(3)
 
 HOLD = 0.002
 """Joints turn by less than so much of `slow` per `size` under a load that their friction holds."""
+LONG = 32
+"""So many joints on the way to a link let errors of its velocity add up: bodies of people and beasts have fewer."""
 AHEAD = 2.0
 """So many times as far as a hybrid body goes at its speed, its contacts are looked for ahead."""
 TAUT = 2.0
@@ -50,8 +52,9 @@ class World:
     link's inertia and armature. `carried` (slots,) and `axis` (slots, 3): in trees that hang from the world, mass times
     place, in the link's frame, of what a link carries at its joints and itself, as length and direction; `turning`
     (slots,): the links' own inertias against turning. `turns`: the freedoms (f,) of joints that turn, without free
-    ones, and their trees (f,). `strands` as in `Loops.strands`. `body` (slots + 1,) numbers
-    trees, those that loops join alike; -1 for the world and what is keyed as a whole; there are so many `bodies`.
+    ones, and their trees (f,); `deepest`: the most of these joints on the way to a link. `strands` as in
+    `Loops.strands`. `body` (slots + 1,) numbers trees, those that loops join alike; -1 for the world and what is keyed
+    as a whole; there are so many `bodies`.
     """
 
     model: Model
@@ -76,6 +79,7 @@ class World:
     axis: np.ndarray = field(init=False)
     turning: np.ndarray = field(init=False)
     turns: tuple[np.ndarray, np.ndarray] = field(init=False)
+    deepest: int = field(init=False)
     size: float = field(init=False)
     strands: np.ndarray = field(init=False)
     body: np.ndarray = field(init=False)
@@ -116,7 +120,8 @@ class World:
         self._set(
             guidance=Guidance(model, self.follower, guide, self.gravity, self.follow) if guide else None,
             limits=Limits(model), keyed_slots=keyed, root=root, carried=carried, axis=axis,
-            turns=_turns(model), turning=0.5 * np.trace(model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300,
+            turns=_turns(model), deepest=_deepest(model),
+            turning=0.5 * np.trace(model.slot_inertia[:, :3, :3], axis1=1, axis2=2) + 1e-300,
             light=model.own_inertia() + model.armature, _last=(math.nan,),
             size=float(self.reach[~keyed].max(initial=0.0)) or 1.0,
         )  # fmt: skip
@@ -286,6 +291,11 @@ class World:
         velocity = twist[:, None, 3:] + cross(twist[:, None, :3], arm)
         return np.sqrt((velocity * velocity).sum(-1)).max(-1)
 
+    @property
+    def is_long(self) -> bool:
+        """Whether errors of velocities add up along the way to a link so much that they count."""
+        return self.deepest >= LONG
+
     def bent(self, change: np.ndarray) -> float:
         """How far [rad or rad/s] a tree may turn at its ends against its root when joints move by `change` (nv,)."""
         turns, tree = self.turns
@@ -379,6 +389,14 @@ def _turns(model: Model) -> tuple[np.ndarray, np.ndarray]:
     turn[c.v_start[c.free][:, None] + np.arange(6)] = False
     turns = turn.nonzero()[0]
     return turns, np.repeat(model.trees, np.diff(c.v_start))[turns]
+
+
+def _deepest(model: Model) -> int:
+    kinds = model.coordinates.kinds
+    turns, way = (~np.isin(kinds, ("fixed", "prismatic", "free"))).tolist(), [0] * (model.n + 1)
+    for i, host in enumerate(model.parent.tolist()):
+        way[i] = way[host] + turns[i]
+    return max(way)
 
 
 def _tips(shapes: tuple, center: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -49,8 +49,8 @@ TICK = 1e-3
 """Of virtual time [s]: every loop but the simulation takes a turn."""
 SWAY, STILL = 2.5, 1.5
 """The hand moves for so many seconds, and holds still for so many."""
-SETTLING = 4.0
-"""The character hangs still before it is held."""
+SETTLING = 12.0
+"""The character hangs still before it is held; after a third of that it still swings, otherwise on every machine."""
 TREMBLE = 0.02
 """What trembles no faster [m/s] does not; the noise of a device makes as much."""
 LATE = 0.05

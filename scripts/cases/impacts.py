@@ -246,7 +246,9 @@ def random_trees(count: int, rng: np.random.Generator) -> tuple[int, int]:
             u = np.array([touched.velocity(rng.normal(size=model.nv)) for _ in range(BATCH)])[own, rows]
             p = impacts(inverse, u, rng.uniform(0, 1.5, len(shot)), rng.uniform(0, 1, len(shot)))
             after = u + inverse @ p
-            gain, work = np.bincount(own, p * (u + after)), np.bincount(own, np.abs(p * u))
+            # contacts that nearly block each other press so hard that doubles round away what is to be seen
+            exact = p * (u + (u + inverse.astype(np.longdouble) @ p))
+            gain, work = np.bincount(own, exact.astype(float)), np.bincount(own, np.abs(p * u))
             speed = np.zeros(BATCH)
             np.maximum.at(speed, own, np.abs(u))
             gains += int((gain > 1e-12 * work).sum())

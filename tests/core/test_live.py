@@ -220,7 +220,7 @@ def test_the_stated_stiffness_is_stable_by_itself_and_a_stiffer_one_by_the_port(
 @pytest.mark.parametrize("fault", ["", "delay", "dropouts"])
 @pytest.mark.parametrize(
     ("rate", "seconds"),
-    [(30, 36.0), *(pytest.param(rate, 60.0, marks=pytest.mark.slow) for rate in RATES)],
+    [(30, 16.0), *(pytest.param(rate, 60.0, marks=pytest.mark.slow) for rate in RATES)],
 )
 def test_a_hand_against_a_character_stays_calm_and_gets_out_no_energy(rate, seconds, fault):
     """The stability that is promised: up to the stated stiffness no oscillation grows, and no more than 1 % is given
@@ -231,9 +231,7 @@ def test_a_hand_against_a_character_stays_calm_and_gets_out_no_energy(rate, seco
     assert result["returned"] <= 1.01
     assert result["put_in_j"] > 0.5
     assert result["growth"] < 1.5
-    # at 30 steps a second it may tremble for a while where the arm is stretched and beats against the chest
-    assert result["tremble_mm_s"] < (400.0 if fault == "dropouts" or rate == 30 else 100.0)
-    assert fault == "dropouts" or np.median(result["trembles_mm_s"]) < 60.0
+    assert result["tremble_mm_s"] < (400.0 if fault == "dropouts" else 100.0)
     assert len(result["lines"]) == 1
     assert "stable range" in result["lines"][0]
     assert LATE == 0.05
