@@ -45,9 +45,9 @@ def _animated() -> Iterator:
         for thing in own if isinstance(own, bpy.types.bpy_prop_collection) else ():
             if thing.library:
                 continue
-            for each in (thing, getattr(thing, "node_tree", None)):
-                if each and getattr(each, "animation_data", None) and each.animation_data.action:
-                    yield each
+            for holder in (thing, getattr(thing, "node_tree", None)):
+                if holder and getattr(holder, "animation_data", None) and holder.animation_data.action:
+                    yield holder
 
 
 def _changed(thing, frame: float) -> Iterator[tuple]:
