@@ -30,6 +30,8 @@ STRAIGHT = 2e-4
 """What turns by an angle in a step whose half square is less [rad²] moves straight."""
 GENTLE = 1.0
 """Overlaps part no faster than this [m/s], however large the model."""
+MOST_ROWS = 20_000
+"""Their matrix has 3 GB; only what has been flung away, and looks as far around, may meet as much."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def gather(
     """The limits and contacts that a step of `h` seconds from joint coordinates `q` (nq,) with velocities `v` (nv,) may
     meet, and who still sleeps of those who were `asleep` (slots + 1,): what comes near wakes.
 
-    `turning` (links, 6) are the links' bias accelerations.
+    `turning` (links, 6) are the links' bias accelerations. Raises LinAlgError for more rows than MOST_ROWS.
     """
     model = world.model
     every = world.limits.rows(q)
@@ -112,6 +114,8 @@ def gather(
         near &= asleep[model.columns.link[model.columns.slot_of[every.freedoms[:, 0]]]] == 0
     limits = every.select(near)
     m, k = len(limits), len(contacts)
+    if m + 3 * k > MOST_ROWS:
+        raise np.linalg.LinAlgError(f"a step may meet {m} limits and {k} contacts; take shorter steps")
     moments = contacts.meeting.moments
     slots = len(model.columns.link)
     if not m + k:

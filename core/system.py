@@ -202,18 +202,16 @@ class System:
         system = self._entered(path, h)
         world = self.world if system.hybrid is None else system.hybrid.world
         before = path.state
-        try:
-            after = step(world, before, h)
-        except np.linalg.LinAlgError:
-            # what has become so fast is as good as not finite
-            path.state = replace(before, v=np.full_like(before.v, np.nan))
-            return system
-        if system.hybrid is not None and system.hybrid.surprised(after):
+        after = _step(world, before, h)
+        if system.hybrid is not None and after.finite and system.hybrid.surprised(after):
             body, system = system.hybrid.body, system._chosen(path, h, system.hybrid.whole(after))
             before, world = path.state, system.hybrid.world
             if system.hybrid.body is not body:
-                after = step(world, before, h)
-        if not len(self.structure.loops) or not after.finite:
+                after = _step(world, before, h)
+        if not after.finite:
+            path.state = after
+            return system
+        if not len(self.structure.loops):
             return system._follow(path, after, seconds)
         if not self.structure.watches():
             return system._follow(path, after, seconds)._strained(path)
@@ -227,7 +225,11 @@ class System:
         shares = np.maximum(-was[fired], 0.0) / np.maximum(now[fired] - was[fired], 1e-300)
         share, k = min(float(shares.min()), 1.0), int(fired[shares.argmin()])
         if share * h > MOMENT:
-            system = system._follow(path, step(world, before, share * h), seconds)
+            after = _step(world, before, share * h)
+            if not after.finite:
+                path.state = after
+                return system
+            system = system._follow(path, after, seconds)
         name, grab = self.structure.loops.names[k], not self.structure.closed[k]
         system, path.state = system._left(path).switched(path.state, name, grab, "grab" if grab else "region")
         return system._stepped(path, (1.0 - share) * h)
@@ -274,3 +276,11 @@ class System:
                 host = loops.frames(kin.poses)[0][:, :3, :3]
                 load[closed] = (state.memory.loads.reshape(-1, 2, 3) @ host).reshape(-1, 6)
         return gap, load
+
+
+def _step(world: World, state: State, h: float) -> State:
+    """As `integration.step`; what has become so fast that it cannot be solved is as good as not finite."""
+    try:
+        return step(world, state, h)
+    except np.linalg.LinAlgError:
+        return replace(state, v=np.full_like(state.v, np.nan))

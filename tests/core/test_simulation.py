@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from core import system as system_module
+from core.adaptive import Adaptive
 from core.joint import Joint
 from core.linkage import Link, Linkage
 from core.mechanisms import chain, free_body, humanoid, pendulum, random_tree, rod
@@ -143,6 +144,19 @@ def test_a_matrix_that_turns_singular_is_a_simulation_error(monkeypatch):
     monkeypatch.setattr(system_module, "step", singular_step)
     with pytest.raises(SimulationError, match="no longer finite"):
         finished(Simulation(compile_model(chain(3)), frame_time=0.1), 3)
+
+
+@pytest.mark.parametrize("adaptive", [None, Adaptive(joints=40)])
+def test_what_is_flung_among_thousands_of_others_is_a_simulation_error(adaptive):
+    """So fast it may meet all 10,000 pairs in a step: 24 GB of rows for longer chains, which ended Blender itself."""
+    model = compile_model(chain(100, radius=0.01))
+    v = np.zeros(model.nv)
+    v[0] = 1e6
+    scenery = [Sphere(np.array([50.0 + k, 0.0, 0.0]), 0.1) for k in range(100)]
+    simulation = Simulation(model, scenery=scenery, state=State(model.rest_state().q, v), substeps=1, adaptive=adaptive)
+    with pytest.raises(SimulationError, match="no longer finite at frame 1; use more substeps"):
+        list(simulation.run(3))
+    assert len(simulation.trajectory.q) == 1
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
