@@ -31,7 +31,7 @@ STRAIGHT = 2e-4
 GENTLE = 1.0
 """Overlaps part no faster than this [m/s], however large the model."""
 MOST_ROWS = 20_000
-"""Their matrix has 3 GB; only what has been flung away, and looks as far around, may meet as much."""
+"""Their matrix has 3 GB: so many of contacts farther away than `World.size` are met by what has been flung there."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def gather(
     """The limits and contacts that a step of `h` seconds from joint coordinates `q` (nq,) with velocities `v` (nv,) may
     meet, and who still sleeps of those who were `asleep` (slots + 1,): what comes near wakes.
 
-    `turning` (links, 6) are the links' bias accelerations. Raises LinAlgError for more rows than MOST_ROWS.
+    `turning` (links, 6) are the links' bias accelerations. Raises LinAlgError for more than MOST_ROWS of what is far.
     """
     model = world.model
     every = world.limits.rows(q)
@@ -114,8 +114,8 @@ def gather(
         near &= asleep[model.columns.link[model.columns.slot_of[every.freedoms[:, 0]]]] == 0
     limits = every.select(near)
     m, k = len(limits), len(contacts)
-    if m + 3 * k > MOST_ROWS:
-        raise np.linalg.LinAlgError(f"a step may meet {m} limits and {k} contacts; take shorter steps")
+    if 3 * k > MOST_ROWS and 3 * np.count_nonzero(contacts.gap > world.size) > MOST_ROWS:
+        raise np.linalg.LinAlgError(f"a step may meet {k} contacts from far away; take shorter steps")
     moments = contacts.meeting.moments
     slots = len(model.columns.link)
     if not m + k:

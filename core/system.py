@@ -208,10 +208,7 @@ class System:
             before, world = path.state, system.hybrid.world
             if system.hybrid.body is not body:
                 after = _step(world, before, h)
-        if not after.finite:
-            path.state = after
-            return system
-        if not len(self.structure.loops):
+        if not len(self.structure.loops) or not after.finite:
             return system._follow(path, after, seconds)
         if not self.structure.watches():
             return system._follow(path, after, seconds)._strained(path)
@@ -225,17 +222,18 @@ class System:
         shares = np.maximum(-was[fired], 0.0) / np.maximum(now[fired] - was[fired], 1e-300)
         share, k = min(float(shares.min()), 1.0), int(fired[shares.argmin()])
         if share * h > MOMENT:
-            after = _step(world, before, share * h)
-            if not after.finite:
-                path.state = after
+            system = system._follow(path, _step(world, before, share * h), seconds)
+            if not path.state.finite:
                 return system
-            system = system._follow(path, after, seconds)
         name, grab = self.structure.loops.names[k], not self.structure.closed[k]
         system, path.state = system._left(path).switched(path.state, name, grab, "grab" if grab else "region")
         return system._stepped(path, (1.0 - share) * h)
 
     def _follow(self, path: Advance, state: State, begin: float) -> System:
-        system, path.state, touched = self, state, state.memory.touched
+        system, path.state = self, state
+        if not state.finite:
+            return self
+        touched = state.memory.touched
         if self.hybrid is not None:
             system = replace(self, hybrid=self.hybrid.stepped())
             touched = self.hybrid.body.slot_root[touched]

@@ -8,8 +8,9 @@ import pytest
 from core import system as system_module
 from core.adaptive import Adaptive
 from core.joint import Joint
-from core.linkage import Link, Linkage
+from core.linkage import Closure, Link, Linkage
 from core.mechanisms import chain, free_body, humanoid, pendulum, random_tree, rod
+from core.mechanisms_large import pendulum_chain
 from core.model import State, compile_model
 from core.motion import Motion
 from core.shape import Plane, Sphere
@@ -144,6 +145,40 @@ def test_a_matrix_that_turns_singular_is_a_simulation_error(monkeypatch):
     monkeypatch.setattr(system_module, "step", singular_step)
     with pytest.raises(SimulationError, match="no longer finite"):
         finished(Simulation(compile_model(chain(3)), frame_time=0.1), 3)
+
+
+def hooked() -> Simulation:
+    """A ball that is caught on its way, between steps."""
+    linkage = Linkage()
+    linkage.add(Link("ball", Joint("free"), position=np.array([0.0, 0.0, 1.0])))
+    closure = Closure(closed=False, grab_distance=0.3)
+    linkage.connect(None, linkage["ball"], "fixed", at=np.zeros(3), seat=np.zeros(3), name="hook", closure=closure)
+    return Simulation(compile_model(linkage), substeps=20)
+
+
+def landed() -> Simulation:
+    """A few joints of a pendulum, which are chosen anew when it meets a ball on its way down."""
+    model, ball = compile_model(pendulum_chain(20)), Sphere(np.array([0.0, 0.0, -0.8]), 0.1)
+    return Simulation(model, scenery=[ball], substeps=20, adaptive=Adaptive(joints=5))
+
+
+@pytest.mark.parametrize("make", [hooked, landed])
+def test_a_step_that_is_taken_again_may_fail_as_well(monkeypatch, make):
+    """Up to an event, or after joints were chosen anew, from where one was taken already."""
+    taken, begun = system_module.step, []
+
+    def step(world, state, h):
+        if state.time in begun:
+            raise np.linalg.LinAlgError("Singular matrix")
+        begun.append(state.time)
+        return taken(world, state, h)
+
+    monkeypatch.setattr(system_module, "step", step)
+    simulation = make()
+    with pytest.raises(SimulationError, match="no longer finite"):
+        list(simulation.run(48))
+    assert np.isfinite(simulation.trajectory.q).all()
+    assert len(simulation.trajectory.q) > 1
 
 
 @pytest.mark.parametrize("adaptive", [None, Adaptive(joints=40)])
