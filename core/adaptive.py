@@ -23,7 +23,9 @@ from .spatial import cross
 from .world import World
 
 INTERVAL = 15
-"""Steps between refreshes; the paper found ten to fifteen enough."""
+"""Least steps between refreshes; the paper found ten to fifteen enough."""
+SPAN = 1 / 32
+"""Least time between refreshes [s]: what moves in it is the same in shorter steps."""
 LASTING = 8
 """A number of joints that stay the same is looked at after twice as many steps each time, up to so many times as many;
 an error grows with time, and is looked at as often as ever."""
@@ -47,7 +49,7 @@ class Adaptive:
     `joints`: how many are active at most, beside the free joints of what floats.
     `budget`: as many as so many seconds a frame allow on this machine; for previews, as no two runs are the same.
 
-    `interval`: steps between refreshes. `weights` of joint velocities instead of the reach of each joint: (nv,)
+    `interval`: least steps between refreshes, which are also SPAN apart. `weights` of joint velocities instead of the reach of each joint: (nv,)
     positive numbers, or for each link a symmetric positive definite matrix. Raises ValueError for what is none.
     """
 
@@ -75,7 +77,7 @@ class Hybrid:
     """What is stepped in place of a model: its hybrid `body` and the `world` of that.
 
     `touching` (t,): what touched when it was chosen; `steps` since then, for how many of these it is `calm` whatever it
-    meets, and after how many it is looked at anew, `lasts`.
+    meets; it is looked at anew when it has lasted so many as it `lasts` and, beyond, `until` a time [s].
 
     `before`: the model's state when the body took over, None while it does not; `error`: what was left out then, in the
     terms of `Adaptive.threshold`; with a number of joints less what others are expected to take over.
@@ -87,6 +89,7 @@ class Hybrid:
     touching: np.ndarray
     calm: int
     lasts: int
+    until: float
     steps: int = 0
     before: State | None = None
 
@@ -102,6 +105,10 @@ class Hybrid:
 
     def stepped(self) -> Hybrid:
         return replace(self, steps=self.steps + 1)
+
+    def due(self, time: float) -> bool:
+        """Whether it is to be looked at anew at a `time` [s]."""
+        return self.steps >= self.lasts and time >= self.until
 
     def surprised(self, state: State) -> bool:
         """Whether the step to a `state` of the body met something for which it was not chosen."""
@@ -172,7 +179,7 @@ class Chooser:
             activity.drive(self._movable, _beyond_rest(world, state))
         before = np.unique(self._mover[state.v != 0.0])
         kept = np.setdiff1d(hybrid.body.active, self._floats) if hybrid else self._floats[:0]
-        active, error = self._chosen(before, kept, state, self.adaptive.interval * h)
+        active, error = self._chosen(before, kept, state, h)
         lasts, touching = self.adaptive.interval, [_pressed(each) for each in (state, met) if each is not None]
         if hybrid is not None and np.array_equal(active, hybrid.body.active):
             body, gathered = hybrid.body, hybrid.world
@@ -186,16 +193,22 @@ class Chooser:
                 both = activity.zones(np.union1d(before, active))
                 state = replace(state, v=stopped(moving, both, body, state, given))
             gathered = world.gathered(body)
-        gathered = gathered.looking_near(body.enter(state), INTERVAL * h)
+        gathered = gathered.looking_near(body.enter(state), self._span(h))
         calm = 0 if met is None else AT_ONCE if self.adaptive.threshold is not None else self.adaptive.interval
-        return Hybrid(body, gathered, error, np.concatenate(touching), calm, lasts), state
+        # a span may end between two steps, by rounding
+        until = state.time + lasts / self.adaptive.interval * SPAN - 0.5 * h
+        return Hybrid(body, gathered, error, np.concatenate(touching), calm, lasts, until), state
 
-    def _chosen(self, before: np.ndarray, kept: np.ndarray, state: State, span: float) -> tuple[np.ndarray, float]:
-        """The links whose joints are to be active for `span` seconds after those of `before` were, those `kept` if they
-        may be, and the error."""
-        adaptive, activity = self.adaptive, self.activity
+    def _span(self, h: float) -> float:
+        """Seconds from one refresh to the next in steps of `h` seconds."""
+        return max(self.adaptive.interval * h, SPAN)
+
+    def _chosen(self, before: np.ndarray, kept: np.ndarray, state: State, h: float) -> tuple[np.ndarray, float]:
+        """The links whose joints are to be active until the next refresh, in steps of `h` seconds, after those of
+        `before` were, those `kept` if they may be, and the error."""
+        adaptive, activity, span = self.adaptive, self.activity, self._span(h)
         v = state.v[ranges(self.model.coordinates.v_start, before)]
-        threshold, joints = adaptive.threshold, self._budgeted(span / adaptive.interval)
+        threshold, joints = adaptive.threshold, self._budgeted(h)
         if threshold == 0.0:
             return self._movable, 0.0
         if threshold is None:

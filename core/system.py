@@ -156,7 +156,7 @@ class System:
         """With the hybrid body in place of the model, where there is one, chosen anew where that is due."""
         if self.chooser is None:
             return self
-        if self.hybrid is None or self.hybrid.steps >= self.hybrid.lasts:
+        if self.hybrid is None or self.hybrid.due(path.state.time):
             return self._chosen(path, h)
         if self.hybrid.before is not None:
             return self

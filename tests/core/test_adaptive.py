@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core import Adaptive, Joint, Link, Linkage, Plane, Simulation, State, World, compile_model
 from core.activity import Activity
-from core.adaptive import _pressed, _pulls
+from core.adaptive import INTERVAL, SPAN, Chooser, _pressed, _pulls
 from core.hybrid_model import HybridModel, stopped
 from core.kinematics import kinematics, link_poses, motions
 from core.mechanisms import chain, humanoid, random_coordinates, random_tree
@@ -34,8 +34,8 @@ def swinging(model: Model, seed: int = 0) -> State:
     return State(model.coordinates.zero(), v)
 
 
-def run(model: Model, frames: int = 25, **settings):
-    simulation = Simulation(model, substeps=20, **settings)
+def run(model: Model, frames: int = 25, substeps: int = 20, **settings):
+    simulation = Simulation(model, substeps=substeps, **settings)
     list(simulation.run(frames))
     return simulation.trajectory
 
@@ -160,6 +160,20 @@ def test_a_time_budget_is_met_in_the_end():
     path = run(model, 9, state=swinging(model), adaptive=Adaptive(budget=1e-6, interval=5))
     assert path.active[-1].sum() < path.active[1].sum()
     assert path.active[-1].sum() >= 1
+
+
+@pytest.mark.parametrize("substeps", [4, 20, 200])
+def test_short_steps_are_not_looked_at_more_often(substeps, monkeypatch):
+    """What an event leaves of a step may be as short as can be, and does not put off the next look for long."""
+    model, times = compile_model(without_shapes(chain(12, damping=1e-2))), []
+    refreshed = Chooser.refreshed
+    monkeypatch.setattr(Chooser, "refreshed", lambda *a: times.append(a[3].time) or refreshed(*a))
+    cuts = ((2 / 24 - 1e-7, model.names[-1]),)
+    run(model, 25, state=swinging(model), substeps=substeps, adaptive=Adaptive(threshold=1e-3), cuts=cuts)
+    apart = np.diff([*times, 1.0])
+    usual = max(SPAN, INTERVAL / 24 / substeps)
+    assert apart.max() < usual + 2 / 24 / substeps
+    assert np.median(apart) == pytest.approx(usual, abs=1 / 24 / substeps)
 
 
 def test_keyed_links_lead_zones():
