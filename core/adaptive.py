@@ -49,8 +49,9 @@ class Adaptive:
     `joints`: how many are active at most, beside the free joints of what floats.
     `budget`: as many as so many seconds a frame allow on this machine; for previews, as no two runs are the same.
 
-    `interval`: least steps between refreshes, which are also SPAN apart. `weights` of joint velocities instead of the reach of each joint: (nv,)
-    positive numbers, or for each link a symmetric positive definite matrix. Raises ValueError for what is none.
+    `interval`: least steps between refreshes, which are also SPAN apart. `weights` of joint velocities instead of the
+    reach of each joint: (nv,) positive numbers, or for each link a symmetric positive definite matrix. Raises
+    ValueError for what is none.
     """
 
     threshold: float | None = None

@@ -41,8 +41,8 @@ class Rows:
 
     `island` (m + k,) numbers what has to do with each other. `columns` (slots, width): unit impulses on the freedom
     slots, where `packing` says. `sides`: what acts on links, for `velocity`. `bound` (m + k,) [rad/s or m/s]: the
-    lowest allowed velocity of limits and normals. `key` (rows,) recognises a row in the next step, negative where it is
-    no limit's.
+    lowest allowed velocity of limits and normals, in which `curve` (k,) is for curves. `key` (rows,) recognises a row
+    in the next step, negative where it is no limit's.
     """
 
     every: LimitRows
@@ -51,6 +51,7 @@ class Rows:
     columns: np.ndarray
     sides: list[Side]
     bound: np.ndarray
+    curve: np.ndarray
     key: np.ndarray
     moments: Moments
     island: np.ndarray
@@ -67,6 +68,11 @@ class Rows:
         """The contacts' normal rows."""
         m = len(self.limits)
         return slice(m, m + 3 * len(self.contacts), 3)
+
+    def bend(self, curve: np.ndarray) -> None:
+        """Lets links move on other curves, see `curving`."""
+        self.bound[len(self.limits) :] += curve - self.curve
+        self.curve[:] = curve
 
     def velocity(self, model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | None) -> np.ndarray:
         """The rows' velocities (rows,) at joint velocities `v` (nv,) and twists of keyed links (n, 6)."""
@@ -119,9 +125,10 @@ def gather(
     moments = contacts.meeting.moments
     slots = len(model.columns.link)
     if not m + k:
-        nothing = np.zeros((slots, 0))
-        none = np.zeros(0, int)
-        rows = Rows(every, limits, contacts, nothing, [], np.zeros(0), limits.key, moments, none, Packing.none(0))
+        columns, bound, island = np.zeros((slots, 0)), np.zeros(0), np.zeros(0, int)
+        rows = Rows(
+            every, limits, contacts, columns, [], bound, bound, limits.key, moments, island, Packing.none(0)
+        )  # fmt: skip
         return rows, asleep
     island = _islands(world, limits, contacts, asleep)
     packing = _packed(world, limits, contacts, moments, island)
@@ -143,12 +150,12 @@ def gather(
         columns[asleep[model.columns.owner] > 0] = 0.0
     bound = np.minimum(-gap, 0.0)
     bound[:m] -= world.limits.bend(limits, q, v, h)
-    if k and 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 > STRAIGHT:
-        bound[m:] -= 0.5 * h * h * np.minimum(_approach(model, kin, moving, turning, contacts), 0.0)
     bound /= h
     # overlaps part by velocity, slowly; passed limits are restored by the step
     bound[m:] += np.minimum(np.maximum(-RECOVERY / h * gap[m:], 0.0), min(world.slow() or world.size, GENTLE))
-    return Rows(every, limits, contacts, columns, sides, bound, key, moments, island, packing), asleep
+    curve = curving(world, kin, moving, turning, contacts, h)
+    bound[m:] += curve
+    return Rows(every, limits, contacts, columns, sides, bound, curve, key, moments, island, packing), asleep
 
 
 def _islands(world: World, limits: LimitRows, contacts: Contacts, asleep: np.ndarray) -> np.ndarray:
@@ -201,6 +208,15 @@ def _contacts(
         if not woken.any():
             return contacts, asleep
         asleep = np.where(np.isin(asleep, woken[woken > 0]), 0, asleep)
+
+
+def curving(
+    world: World, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts, h: float
+) -> np.ndarray:
+    """How much faster gaps close (k,) [m/s] within `h` seconds as links move on curves."""
+    if not len(contacts) or not (world.is_long or 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 > STRAIGHT):
+        return np.zeros(len(contacts))
+    return np.maximum(-0.5 * h * _approach(world.model, kin, moving, turning, contacts), 0.0)
 
 
 def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts) -> np.ndarray:

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from .closing import ALMOST, PROJECTIONS, close
-from .constraints import RECOVERY, Rows, gather, recall
+from .constraints import RECOVERY, Rows, curving, gather, recall
 from .contact import Contacts
 from .dynamics import Solution, respond
 from .kinematics import Kinematics, Motions, bias, kinematics, motions
@@ -32,9 +32,10 @@ KNOCKS = 5
 """A step is taken anew so often where links knock others so hard that these may meet more than was looked for;"""
 CORRECTIONS = 2
 """but first its constraints are solved again so often."""
-REVISIONS, ASTRAY = 3, 0.03
+REVISIONS, ASTRAY = 8, 0.03
 """A step is solved again, up to so often, where velocities came out so different from those that its forces were found
-at that ends of bodies stray in it by more than this part of their distance;"""
+at that ends of bodies stray in it by more than this part of their distance, or, where contacts or limits press, of a
+link's length: these turn single links for what strays far away;"""
 FAINT = 1e-5
 """and forces are found at those to which what lasts leads, where that makes as much of a difference."""
 TINY = 1e-300
@@ -248,12 +249,17 @@ def _advance(
             # a limit is met once more where the joint went, not only where it was expected to go
             near = len(rows.limits)
             rows.bound[:near] += np.maximum(-beyond.gap[rows.limits.key], 0.0) / (0.5 * h)
-        halfway = 0.5 * (state.v + v)
         # what hands feel is of the velocities that were expected
-        if revision == REVISIONS or world.grips or not (world.is_long and _strays(world, halfway, meant, h, ASTRAY)):
+        if revision == REVISIONS or world.grips or not world.is_long:
             break
-        meant = halfway
-        turned = bias(model, kin, motions(model, kin, meant, twist), world.gravity, wrenches, change)
+        halfway = 0.5 * (state.v + v)
+        if not _strays(world, halfway, meant, h, ASTRAY / world.deepest if np.count_nonzero(impulses) else ASTRAY):
+            break
+        # contacts' answers may overshoot by as much as velocities were off, again and again
+        meant = halfway if revision == 0 else 0.5 * (meant + halfway)
+        led = motions(model, kin, meant, twist)
+        turned = bias(model, kin, led, world.gravity, wrenches, change)
+        rows.bend(curving(world, kin, led, turned[1], rows.contacts, ahead or h))
         natural = turned[0]
         natural[c.slot_of] += force
         if sleeps is not None:
