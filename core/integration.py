@@ -32,10 +32,10 @@ KNOCKS = 5
 """A step is taken anew so often where links knock others so hard that these may meet more than was looked for;"""
 CORRECTIONS = 2
 """but first its constraints are solved again so often."""
-REVISIONS, ASTRAY = 8, 0.03
+REVISIONS, ASTRAY, AMISS = 8, 0.03, 0.1
 """A step is solved again, up to so often, where velocities came out so different from those that its forces were found
-at that ends of bodies stray in it by more than this part of their distance, or, where contacts or limits press, of a
-link's length: these turn single links for what strays far away;"""
+at that ends of bodies stray in it by more than ASTRAY of their distance, or where contacts or limits press, which turn
+single links for what strays far away, by more than AMISS of a link's length;"""
 FAINT = 1e-5
 """and forces are found at those to which what lasts leads, where that makes as much of a difference."""
 TINY = 1e-300
@@ -223,6 +223,7 @@ def _advance(
     known = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
     delassus, moves = packing.together(rows.columns, pushes), pushes.take(c.slot_of, axis=0)
     impulses = known
+    off = np.inf
     for revision in range(REVISIONS + 1):
         smooth = alone[c.slot_of]
         free = state.v + h * smooth
@@ -253,10 +254,13 @@ def _advance(
         if revision == REVISIONS or world.grips or not world.is_long:
             break
         halfway = 0.5 * (state.v + v)
-        if not _strays(world, halfway, meant, h, ASTRAY / world.deepest if np.count_nonzero(impulses) else ASTRAY):
+        if not _strays(world, halfway, meant, h, AMISS / world.deepest if np.count_nonzero(impulses) else ASTRAY):
             break
-        # contacts' answers may overshoot by as much as velocities were off, again and again
-        meant = halfway if revision == 0 else 0.5 * (meant + halfway)
+        off, last = world.bent(halfway - meant), off
+        if off > 0.9 * last:
+            break
+        # all the way, answers of contacts would overshoot, by as much and in turns
+        meant = 0.5 * (meant + halfway)
         led = motions(model, kin, meant, twist)
         turned = bias(model, kin, led, world.gravity, wrenches, change)
         rows.bend(curving(world, kin, led, turned[1], rows.contacts, ahead or h))
