@@ -36,6 +36,9 @@ REVISIONS, ASTRAY, AMISS = 8, 0.03, 0.1
 """A step is solved again, up to so often, where velocities came out so different from those that its forces were found
 at that ends of bodies stray in it by more than ASTRAY of their distance, or where contacts or limits press, which turn
 single links for what strays far away, by more than AMISS of a link's length;"""
+FIRST, LEAST, HELPS = 0.5, 0.25, 0.9
+"""They are corrected by a part of what they were off by, FIRST so much and then as much as that has shown to be right,
+between LEAST and all: contacts answer to it and may overshoot; and only while so much of it at most is left."""
 FAINT = 1e-5
 """and forces are found at those to which what lasts leads, where that makes as much of a difference."""
 TINY = 1e-300
@@ -223,7 +226,7 @@ def _advance(
     known = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
     delassus, moves = packing.together(rows.columns, pushes), pushes.take(c.slot_of, axis=0)
     impulses = known
-    off = np.inf
+    off, part = np.zeros(0), FIRST
     for revision in range(REVISIONS + 1):
         smooth = alone[c.slot_of]
         free = state.v + h * smooth
@@ -256,11 +259,12 @@ def _advance(
         halfway = 0.5 * (state.v + v)
         if not _strays(world, halfway, meant, h, AMISS / world.deepest if np.count_nonzero(impulses) else ASTRAY):
             break
-        off, last = world.bent(halfway - meant), off
-        if off > 0.9 * last:
-            break
-        # all the way, answers of contacts would overshoot, by as much and in turns
-        meant = 0.5 * (meant + halfway)
+        off, last = halfway - meant, off
+        if revision:
+            if world.bent(off) > HELPS * world.bent(last):
+                break
+            part = _relaxed(part, last, off)
+        meant = meant + part * off
         led = motions(model, kin, meant, twist)
         turned = bias(model, kin, led, world.gravity, wrenches, change)
         rows.bend(curving(world, kin, led, turned[1], rows.contacts, ahead or h))
@@ -313,6 +317,13 @@ def _strays(world: World, v: np.ndarray, other: np.ndarray, h: float, part: floa
     """Whether forces of velocities `other` than `v` (nv,) let ends of bodies stray in `h` seconds by more than this
     `part` of their distance."""
     return world.bent(h * v) * world.bent(h * (v - other)) > part
+
+
+def _relaxed(part: float, last: np.ndarray, off: np.ndarray) -> float:
+    """The part of what velocities are `off` (nv,) by to correct them by, after another `part` of the `last` (nv,) has
+    led there (Aitken's dynamic relaxation: Küttler and Wall 2008, Fixed-point fluid-structure interaction solvers)."""
+    change = off - last
+    return min(max(-part * float(last @ change) / max(float(change @ change), TINY), LEAST), 1.0)
 
 
 def _holding(hold: Hold | None, packing: Packing, pushes: np.ndarray, delassus: np.ndarray, met: np.ndarray) -> dict:

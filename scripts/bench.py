@@ -25,7 +25,7 @@ from pathlib import Path
 import environment
 from environment import ROOT, PreparationError
 
-LIMIT, CHAIN_LIMIT, PEER_LIMIT, PLOT_LIMIT = 280, 140, 35, 900
+LIMIT, CHAIN_LIMIT, PEER_LIMIT, PLOT_LIMIT, LARGE_LIMIT = 280, 140, 35, 900, 1800
 """Seconds for a whole case; for our chain and for each peer's: a case ends within five minutes. Plots take longer."""
 STABILITY = 60
 """Virtual seconds for which a hand holds a character."""
@@ -110,7 +110,8 @@ def quasi_statics(options: argparse.Namespace) -> dict:
 def adaptive(options: argparse.Namespace) -> dict:
     module = "scripts.cases.adaptive_dynamics"
     if options.case == "adaptive-dynamics":
-        return measure_ours(module, options.model or "pendulum", str(options.scale))
+        limit = LIMIT if options.scale <= 1 else LARGE_LIMIT
+        return measure_ours(module, options.model or "pendulum", str(options.scale), limit=limit)
     if options.plot:
         return measure_ours(module, "plot", limit=PLOT_LIMIT, using=("matplotlib>=3.8",))
     metrics = measure_ours(module, options.case.removeprefix("adaptive-"))
