@@ -31,7 +31,7 @@ LASTING = 8
 an error grows with time, and is looked at as often as ever."""
 AT_ONCE = 4
 """What is met for the first time brings a refresh; after another of that kind only after so many steps where an error
-is given, else after as many as are between refreshes."""
+is given, else not before the next."""
 KEEP = 4.0
 """What moves counts for so many times its squared speed when single joints are ranked: moving on costs no impulse."""
 UNSEEN = 1e-6
@@ -88,7 +88,7 @@ class Hybrid:
     world: World
     error: float
     touching: np.ndarray
-    calm: int
+    calm: float
     lasts: int
     until: float
     steps: int = 0
@@ -195,7 +195,7 @@ class Chooser:
                 state = replace(state, v=stopped(moving, both, body, state, given))
             gathered = world.gathered(body)
         gathered = gathered.looking_near(body.enter(state), self._span(h))
-        calm = 0 if met is None else AT_ONCE if self.adaptive.threshold is not None else self.adaptive.interval
+        calm = 0.0 if met is None else AT_ONCE if self.adaptive.threshold is not None else np.inf
         # a span may end between two steps, by rounding
         until = state.time + lasts / self.adaptive.interval * SPAN - 0.5 * h
         return Hybrid(body, gathered, error, np.concatenate(touching), calm, lasts, until), state
