@@ -1,6 +1,7 @@
 """Adaptive simulation: its settings, what it reports, and what is left of it."""
 
 import json
+from dataclasses import replace
 
 import bpy
 import numpy as np
@@ -111,7 +112,11 @@ def test_curves_tell_how_much_moved_and_how_much_that_left_out(rope, shared):
     assert share[:, 1].max() <= 100 * 4 / 11 + 1e-3 and share[:, 1].min() > 0
     assert report.adaptive["active_share"] == pytest.approx(share[:, 1].mean() / 100, rel=1e-5)
     assert report.adaptive["error_max"] == pytest.approx(error[:, 1].max(), rel=1e-5)
-    assert "joints active on average" in rope.armature_dynamics.summary
+    # a bound beyond the length says nothing
+    assert error[:, 1].max() > 1.0
+    assert "joints active on average, too few to bound the error" in rope.armature_dynamics.summary
+    (line,) = replace(report, adaptive={"active_share": 0.25, "error_max": 0.012}).fewer_joints()
+    assert line == "25 % of the joints active on average, error 1.2e-02 of the length at most"
     bpy.context.scene.frame_set(7)
     assert rope.armature_dynamics.active_joints == pytest.approx(share[6, 1])
     groups = {curve.group.name for curve in curves(rope.animation_data.action) if curve.data_path in (SHARE, ERROR)}
