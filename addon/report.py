@@ -130,11 +130,10 @@ class Report:
         if not self.adaptive:
             return []
         share, error = 100 * self.adaptive["active_share"], self.adaptive["error_max"]
-        bound = f"error {error:.1e} of the length at most"
-        if not error < 1.0:
-            # impacts ask more of few joints than they can bound
-            bound = "too few to bound the error at one frame at least; compare with Adaptive off"
-        return [f"{share:.3g} % of the joints active on average, {bound}"]
+        if error < 1.0:
+            return [f"{share:.3g} % of the joints active on average, error {error:.1e} of the length at most"]
+        # impacts ask more of few joints than they can bound
+        return [f"{share:.3g} % of the joints active on average, too few to bound the error; compare with Adaptive off"]
 
     def landing(self) -> list[str]:
         """What there was to touch, and how it was touched, as lines."""
