@@ -14,7 +14,7 @@ import numpy as np
 from .contact import Contacts, tangents
 from .friction import Moments
 from .islands import islands
-from .kinematics import Kinematics, Motions, motions, push
+from .kinematics import Kinematics, Motions, motions, push, whole
 from .limits import LimitRows
 from .model import Model
 from .packing import Packing
@@ -32,6 +32,10 @@ GENTLE = 1.0
 """Overlaps part no faster than this [m/s], however large the model."""
 MOST_ROWS = 20_000
 """Their matrix has 3 GB: so many of contacts farther away than `World.size` are met by what has been flung there."""
+
+
+Turning = tuple[np.ndarray, np.ndarray]
+"""Accelerations of links within their clusters, and across the joints between, as of `kinematics.bias`."""
 
 
 @dataclass(frozen=True)
@@ -104,13 +108,13 @@ class Side:
 
 
 def gather(
-    world: World, kin: Kinematics, moving: Motions, turning: np.ndarray, q: np.ndarray, v: np.ndarray, h: float,
+    world: World, kin: Kinematics, moving: Motions, turning: Turning, q: np.ndarray, v: np.ndarray, h: float,
     asleep: np.ndarray, knocked: np.ndarray | float = 0.0,
 ) -> tuple[Rows, np.ndarray]:  # fmt: skip
     """The limits and contacts that a step of `h` seconds from joint coordinates `q` (nq,) with velocities `v` (nv,) may
     meet, and who still sleeps of those who were `asleep` (slots + 1,): what comes near wakes.
 
-    `turning` (links, 6) are the links' bias accelerations. Raises LinAlgError for more than MOST_ROWS of what is far.
+    `turning` are the links' bias accelerations. Raises LinAlgError for more than MOST_ROWS of what is far.
     """
     model = world.model
     every = world.limits.rows(q)
@@ -211,12 +215,18 @@ def _contacts(
 
 
 def curving(
-    world: World, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts, h: float
+    world: World, kin: Kinematics, moving: Motions, turning: Turning, contacts: Contacts, h: float
 ) -> np.ndarray:
-    """How much faster gaps close (k,) [m/s] within `h` seconds as links move on curves."""
-    if not len(contacts) or not (world.is_long or 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 > STRAIGHT):
+    """How much faster gaps close (k,) [m/s] within `h` seconds as links move on curves, with bias accelerations
+    `turning`."""
+    if world.is_long and len(contacts):
+        approach = _approach(world.model, kin, moving, whole(world.model, kin, *turning), contacts)
+        # gentle curves may be those of what a chain slides around
+        return np.maximum(-0.5 * h * approach - STRAIGHT * world.size / h, 0.0)
+    if not len(contacts) or 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 <= STRAIGHT:
         return np.zeros(len(contacts))
-    return np.maximum(-0.5 * h * _approach(world.model, kin, moving, turning, contacts), 0.0)
+    # what the clusters of a tree that is not long add to this is small
+    return np.maximum(-0.5 * h * _approach(world.model, kin, moving, turning[0], contacts), 0.0)
 
 
 def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts) -> np.ndarray:

@@ -194,7 +194,7 @@ def _advance(
         parts = [each.on_links(model, kin, start, moving.links, middle, h) for each in acting]
         wrenches, heavier = (reduce(np.add, part) for part in zip(*parts))
     natural, links, across = bias(model, kin, moving, world.gravity, wrenches, change)
-    leading, bent, meant = moving, links, expected
+    leading, bent, meant, turning = moving, links, expected, (links, across)
     if memory is not None and np.count_nonzero(memory.lasting):
         # what presses on and on lets motion go on otherwise than alone
         meant = expected + 0.5 * h * memory.lasting
@@ -204,7 +204,7 @@ def _advance(
     force, resistance = world.drive(q, state.v, h, middle)
     natural[c.slot_of] += force
     asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
-    rows, asleep = gather(world, kin, moving, links, q, expected, ahead or h, asleep, knocked)
+    rows, asleep = gather(world, kin, moving, turning, q, expected, ahead or h, asleep, knocked)
     sleeps = (asleep[c.owner] > 0).nonzero()[0] if np.count_nonzero(asleep) else None
     if sleeps is not None:
         natural[sleeps] = 0.0
@@ -267,7 +267,7 @@ def _advance(
         meant = meant + part * off
         led = motions(model, kin, meant, twist)
         turned = bias(model, kin, led, world.gravity, wrenches, change)
-        rows.bend(curving(world, kin, led, turned[1], rows.contacts, ahead or h))
+        rows.bend(curving(world, kin, led, turned[1:], rows.contacts, ahead or h))
         natural = turned[0]
         natural[c.slot_of] += force
         if sleeps is not None:

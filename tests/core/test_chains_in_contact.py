@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core import Capsule, Simulation, State, compile_model
-from core.kinematics import link_poses
+from core import Capsule, Joint, Plane, Simulation, State, compile_model
+from core.kinematics import bias, kinematics, link_poses, motions, whole
+from core.mechanisms import chain
 from core.mechanisms_large import bridge, pendulum_chain, snake
 from core.spatial import exponential, pose, quaternion_matrix
 
@@ -78,3 +79,36 @@ def test_a_long_chain_that_hits_a_peg_loses_energy():
     assert energy[0] == pytest.approx(0.5 * 2.0 * reach**3 / 3.0 * speed**2, rel=1e-3)
     assert (np.diff(energy) <= 0.0).all()
     assert 0 < most < 60
+
+
+def test_links_turn_as_their_joints_go_on():
+    """Bias accelerations of all links: second differences of their places while joints keep their velocities."""
+    model = compile_model(chain(60, "spherical", length=0.1))
+    rng = np.random.default_rng(0)
+    q = model.coordinates.integrate(model.coordinates.zero(), rng.standard_normal(model.nv), 0.2)
+    v, short, slot = rng.standard_normal(model.nv), 1e-4, model.assembly.slot
+    kin = kinematics(model, q)
+    moving = motions(model, kin, v)
+    turning = whole(model, kin, *bias(model, kin, moving, np.zeros(3))[1:])[slot]
+    twist, arm = moving.links[slot], kin.poses[slot, :3, 3] - kin.origins[slot]
+    velocity = twist[:, 3:] + np.cross(twist[:, :3], arm)
+    found = turning[:, 3:] + np.cross(turning[:, :3], arm) + np.cross(twist[:, :3], velocity)
+    before, now, after = (
+        link_poses(model, model.coordinates.integrate(q, v, t))[0][slot, :3, 3] for t in (-short, 0.0, short)
+    )
+    expected = (before - 2.0 * now + after) / short**2
+    assert np.abs(expected).max() > 10.0
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_a_rope_that_is_thrown_onto_the_floor_stays_on_it():
+    """It went in by more than its thickness where what a link meets on a curve was only that of the links near it."""
+    linkage = chain(40, "spherical", length=0.05, mass=0.05, radius=0.01, damping=2e-3, horizontal=True)
+    first = next(linkage.links())
+    first.joint, first.position = Joint("free"), np.array([0.0, 0.0, 0.6])
+    model = compile_model(linkage)
+    v = 0.3 * np.random.default_rng(1).standard_normal(model.nv)
+    v[:6] = 3.0, 0.0, 0.0, 1.0, 0.0, 0.0
+    simulation = Simulation(model, scenery=[Plane()], state=State(model.rest_state().q, v))
+    list(simulation.run(37))
+    assert simulation.trajectory.penetration.max() < 1e-3
