@@ -225,7 +225,7 @@ def curving(
         return np.maximum(-0.5 * h * approach - STRAIGHT * world.size / h, 0.0)
     if not len(contacts) or 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 <= STRAIGHT:
         return np.zeros(len(contacts))
-    # what the clusters of a tree that is not long add to this is small
+    # of trees that are not long what is within clusters has to do
     return np.maximum(-0.5 * h * _approach(world.model, kin, moving, turning[0], contacts), 0.0)
 
 

@@ -26,7 +26,8 @@ import environment
 from environment import ROOT, PreparationError
 
 LIMIT, CHAIN_LIMIT, PEER_LIMIT, PLOT_LIMIT, LARGE_LIMIT = 280, 140, 35, 900, 1800
-"""Seconds for a whole case; for our chain and for each peer's: a case ends within five minutes. Plots take longer."""
+"""Seconds for a whole case; for our chain and for each peer's: a case ends within five minutes. Plots and large
+models take longer."""
 STABILITY = 60
 """Virtual seconds for which a hand holds a character."""
 
