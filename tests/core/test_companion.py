@@ -160,7 +160,7 @@ def test_loops_are_turned_at_their_rates_and_late_turns_are_not_made_up_for():
     ended, fast, slow = threading.Event(), [], []
 
     def turn(now: float) -> None:
-        if len(slow) == 1 and len(fast) == 5:
+        if len(fast) == 5:
             time.sleep(0.2)
         fast.append(now)
         if len(fast) > 60:
@@ -169,8 +169,9 @@ def test_loops_are_turned_at_their_rates_and_late_turns_are_not_made_up_for():
     loops = [Loop(turn, 1000.0), Loop(slow.append, 100.0)]
     run([loops[0].measured(), loops[1]], ended)
     assert np.diff(fast).min() > 0.0
-    # on the grid of the rate, but for what was late
-    assert fast[-1] - fast[0] + 2e-3 > 61e-3
+    # on the grid of the rate; the turn after a late one may follow at once, never two, however busy the machine is
+    assert np.subtract(fast[2:], fast[:-2]).min() > 1e-3 - 1e-9
+    assert fast[6] - fast[5] > 0.2
     assert loops[0].count == len(fast)
     assert slow
 
