@@ -14,28 +14,22 @@ import numpy as np
 from .contact import Contacts, tangents
 from .friction import Moments
 from .islands import islands
-from .kinematics import Kinematics, Motions, motions, push, whole
+from .kinematics import Kinematics, Motions, motions, push
 from .limits import LimitRows
 from .model import Model
 from .packing import Packing
 from .rest import CREEP, STILL
-from .spatial import cross
+from .spatial import cross, logarithm, matrix_quaternion
 from .world import World
 
 NEAR = 0.03
 """Joint limits enter the constraint solve from this far [rad or m], and from as far as two steps lead."""
 RECOVERY = 0.2
 """Part of an overlap, or of what a limit was passed by, that a step removes."""
-STRAIGHT = 2e-4
-"""What turns by an angle in a step whose half square is less [rad²] moves straight."""
 GENTLE = 1.0
 """Overlaps part no faster than this [m/s], however large the model."""
 MOST_ROWS = 20_000
 """Their matrix has 3 GB: so many of contacts farther away than `World.size` are met by what has been flung there."""
-
-
-Turning = tuple[np.ndarray, np.ndarray]
-"""Accelerations of links within their clusters, and across the joints between, as of `kinematics.bias`."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +39,8 @@ class Rows:
 
     `island` (m + k,) numbers what has to do with each other. `columns` (slots, width): unit impulses on the freedom
     slots, where `packing` says. `sides`: what acts on links, for `velocity`. `bound` (m + k,) [rad/s or m/s]: the
-    lowest allowed velocity of limits and normals, in which `curve` (k,) is for curves. `key` (rows,) recognises a row
-    in the next step, negative where it is no limit's.
+    lowest allowed velocity of limits and normals. `curve` (k, 3) [m/s]: what curves add to the contacts' velocities,
+    see `curving`. `key` (rows,) recognises a row in the next step, negative where it is no limit's.
     """
 
     every: LimitRows
@@ -73,15 +67,16 @@ class Rows:
         m = len(self.limits)
         return slice(m, m + 3 * len(self.contacts), 3)
 
-    def bend(self, curve: np.ndarray) -> None:
-        """Lets links move on other curves, see `curving`."""
-        self.bound[len(self.limits) :] += curve - self.curve
-        self.curve[:] = curve
-
     def velocity(self, model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | None) -> np.ndarray:
-        """The rows' velocities (rows,) at joint velocities `v` (nv,) and twists of keyed links (n, 6)."""
+        """The rows' velocities (rows,) at joint velocities `v` (nv,) and twists of keyed links (n, 6), with curves."""
         if not len(self.key):
             return np.zeros(0)
+        result = self._velocity(model, kin, v, keyed)
+        result[self.contact_rows] += self.curve.reshape(-1)
+        return result
+
+    def _velocity(self, model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | None) -> np.ndarray:
+        """The same where all goes straight on."""
         if keyed is None and not len(model.assembly.joint_cluster):
             return self.packing.along(self.columns, model.columns.slotted(v))
         links = motions(model, kin, v, keyed).links
@@ -108,13 +103,13 @@ class Side:
 
 
 def gather(
-    world: World, kin: Kinematics, moving: Motions, turning: Turning, q: np.ndarray, v: np.ndarray, h: float,
+    world: World, kin: Kinematics, moving: Motions, q: np.ndarray, v: np.ndarray, h: float,
     asleep: np.ndarray, knocked: np.ndarray | float = 0.0,
 ) -> tuple[Rows, np.ndarray]:  # fmt: skip
     """The limits and contacts that a step of `h` seconds from joint coordinates `q` (nq,) with velocities `v` (nv,) may
     meet, and who still sleeps of those who were `asleep` (slots + 1,): what comes near wakes.
 
-    `turning` are the links' bias accelerations. Raises LinAlgError for more than MOST_ROWS of what is far.
+    Raises LinAlgError for more than MOST_ROWS of what is far.
     """
     model = world.model
     every = world.limits.rows(q)
@@ -130,8 +125,9 @@ def gather(
     slots = len(model.columns.link)
     if not m + k:
         columns, bound, island = np.zeros((slots, 0)), np.zeros(0), np.zeros(0, int)
+        curve = np.zeros((0, 3))
         rows = Rows(
-            every, limits, contacts, columns, [], bound, bound, limits.key, moments, island, Packing.none(0)
+            every, limits, contacts, columns, [], bound, curve, limits.key, moments, island, Packing.none(0)
         )  # fmt: skip
         return rows, asleep
     island = _islands(world, limits, contacts, asleep)
@@ -157,8 +153,7 @@ def gather(
     bound /= h
     # overlaps part by velocity, slowly; passed limits are restored by the step
     bound[m:] += np.minimum(np.maximum(-RECOVERY / h * gap[m:], 0.0), min(world.slow() or world.size, GENTLE))
-    curve = curving(world, kin, moving, turning, contacts, h)
-    bound[m:] += curve
+    curve = np.zeros((k, 3))
     return Rows(every, limits, contacts, columns, sides, bound, curve, key, moments, island, packing), asleep
 
 
@@ -215,34 +210,26 @@ def _contacts(
 
 
 def curving(
-    world: World, kin: Kinematics, moving: Motions, turning: Turning, contacts: Contacts, h: float
+    model: Model, contacts: Contacts, kin: Kinematics, moving: Motions, later: np.ndarray, h: float
 ) -> np.ndarray:
-    """How much faster gaps close (k,) [m/s] within `h` seconds as links move on curves, with bias accelerations
-    `turning`."""
-    if world.is_long and len(contacts):
-        approach = _approach(world.model, kin, moving, whole(world.model, kin, *turning), contacts)
-        # gentle curves may be those of what a chain slides around
-        return np.maximum(-0.5 * h * approach - STRAIGHT * world.size / h, 0.0)
-    if not len(contacts) or 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 <= STRAIGHT:
-        return np.zeros(len(contacts))
-    # of trees that are not long what is within clusters has to do
-    return np.maximum(-0.5 * h * _approach(world.model, kin, moving, turning[0], contacts), 0.0)
-
-
-def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts) -> np.ndarray:
-    """How the gaps' rates change (k,) by the links' turning alone: a swung foot comes down on a curve."""
+    """How much faster (k, 3) [m/s], along normals and tangents, what touches gets within `h` seconds to poses `later`
+    (slots, 4, 4) than it sets out: links move on curves, and a swung foot comes down on one."""
     between = (contacts.other != model.assembly.links).nonzero()[0]
-    link, place = contacts.link, contacts.center
+    link, place, point = contacts.link, contacts.center, contacts.point
     if len(between):
         link = np.concatenate((link, contacts.other[between]))
-        place = np.concatenate((place, contacts.point[between]))
-    arm, twist, bent = (x.take(link, axis=0) for x in (kin.origins, moving.links, turning))
-    arm = place - arm
-    velocity = twist[:, 3:] + cross(twist[:, :3], arm)
-    acceleration = bent[:, 3:] + cross(bent[:, :3], arm) + cross(twist[:, :3], velocity)
-    result = acceleration[: len(contacts)]
-    result[between] -= acceleration[len(contacts) :]
-    return np.add.reduce(contacts.normal * result, axis=-1)
+        place, point = (np.concatenate((x, contacts.point[between])) for x in (place, point))
+    now, then = kin.poses.take(link, axis=0), later.take(link, axis=0)
+    # what is round touches below its middle, however it has turned
+    turn = then[:, :3, :3] @ now[:, :3, :3].swapaxes(-1, -2)
+    arm = place - now[:, :3, 3]
+    moved = (turn @ arm[:, :, None])[:, :, 0] + then[:, :3, 3] - place
+    twist = moving.links.take(link, axis=0)
+    change = (moved + cross(logarithm(matrix_quaternion(turn)), point - place)) / h
+    change -= twist[:, 3:] + cross(twist[:, :3], point - kin.origins.take(link, axis=0))
+    result = change[: len(contacts)]
+    result[between] -= change[len(contacts) :]
+    return (tangents(contacts.normal) @ result[:, :, None])[:, :, 0]
 
 
 def _sides(model: Model, kin: Kinematics, contacts: Contacts, moments: Moments, first: int) -> list[Side]:

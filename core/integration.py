@@ -16,12 +16,13 @@ from .closing import ALMOST, PROJECTIONS, close
 from .constraints import RECOVERY, Rows, curving, gather, recall
 from .contact import Contacts
 from .dynamics import Solution, respond
-from .kinematics import Kinematics, Motions, bias, kinematics, motions
+from .kinematics import Kinematics, Motions, bias, kinematics, link_poses, motions
 from .limits import LimitRows
 from .loops import Hold, LeastNorm, loop_rows
 from .model import State
 from .packing import Packing
 from .response import resolve
+from .spatial import exponential, pose, quaternion_matrix
 from .world import World
 
 STRAY = 0.008
@@ -39,6 +40,9 @@ single links for what strays far away, by more than AMISS of a link's length;"""
 FIRST, LEAST, HELPS = 0.5, 0.25, 0.9
 """They are corrected by a part of what they were off by, FIRST so much and then as much as that has shown to be right,
 between LEAST and all: contacts answer to it and may overshoot; and only while so much of it at most is left."""
+STRAIGHT = 2e-4
+"""What turns by an angle in a step whose half square is less [rad²] moves straight; what hangs from n links, n times as
+little."""
 FAINT = 1e-5
 """and forces are found at those to which what lasts leads, where that makes as much of a difference."""
 TINY = 1e-300
@@ -194,7 +198,7 @@ def _advance(
         parts = [each.on_links(model, kin, start, moving.links, middle, h) for each in acting]
         wrenches, heavier = (reduce(np.add, part) for part in zip(*parts))
     natural, links, across = bias(model, kin, moving, world.gravity, wrenches, change)
-    leading, bent, meant, turning = moving, links, expected, (links, across)
+    leading, bent, meant = moving, links, expected
     if memory is not None and np.count_nonzero(memory.lasting):
         # what presses on and on lets motion go on otherwise than alone
         meant = expected + 0.5 * h * memory.lasting
@@ -204,7 +208,9 @@ def _advance(
     force, resistance = world.drive(q, state.v, h, middle)
     natural[c.slot_of] += force
     asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
-    rows, asleep = gather(world, kin, moving, turning, q, expected, ahead or h, asleep, knocked)
+    rows, asleep = gather(world, kin, moving, q, expected, ahead or h, asleep, knocked)
+    if ahead is None:
+        _bend(world, rows, kin, moving, q, 2.0 * meant - state.v, h, given, twist_after)
     sleeps = (asleep[c.owner] > 0).nonzero()[0] if np.count_nonzero(asleep) else None
     if sleeps is not None:
         natural[sleeps] = 0.0
@@ -267,7 +273,7 @@ def _advance(
         meant = meant + part * off
         led = motions(model, kin, meant, twist)
         turned = bias(model, kin, led, world.gravity, wrenches, change)
-        rows.bend(curving(world, kin, led, turned[1:], rows.contacts, ahead or h))
+        _bend(world, rows, kin, led, q, 2.0 * meant - state.v, h, given, twist_after)
         natural = turned[0]
         natural[c.slot_of] += force
         if sleeps is not None:
@@ -317,6 +323,28 @@ def _strays(world: World, v: np.ndarray, other: np.ndarray, h: float, part: floa
     """Whether forces of velocities `other` than `v` (nv,) let ends of bodies stray in `h` seconds by more than this
     `part` of their distance."""
     return world.bent(h * v) * world.bent(h * (v - other)) > part
+
+
+def _bend(
+    world: World, rows: Rows, kin: Kinematics, moving: Motions, q: np.ndarray, v: np.ndarray, h: float,
+    given: np.ndarray | None, twist: np.ndarray | None,
+) -> None:  # fmt: skip
+    """Has contacts meet what moves on curves where they are worth it: until the middle of the next step, as long as
+    this of `h` seconds, joints move on with velocities `v` (nv,), and keyed links with twists (n, 6) from where they
+    are `given`."""
+    model, turn = world.model, h * float(np.abs(moving.links[:, :3]).max())
+    if world.is_long:
+        turn = world.deepest**0.5 * max(turn, world.bent(h * v))
+    if not len(rows.contacts) or 0.5 * turn * turn <= STRAIGHT:
+        return
+    if given is not None:
+        given = given @ pose(quaternion_matrix(exponential(h * twist[:, :3])), h * twist[:, 3:])
+    later = link_poses(model, model.coordinates.moved(q, *model.coordinates.way(v, h)), given)[0]
+    rows.curve[:] = curving(model, rows.contacts, kin, motions(model, kin, v, twist), later, h)
+    if not world.is_long:
+        # what is not solved again only knows the curves on which it came
+        rows.curve[:, 0] = np.minimum(rows.curve[:, 0], 0.0)
+        rows.curve[:, 1:] = 0.0
 
 
 def _relaxed(part: float, last: np.ndarray, off: np.ndarray) -> float:

@@ -157,17 +157,6 @@ def _summed(model: Model, kin: Kinematics, rates: np.ndarray, given: np.ndarray 
     joints = rates[a.freedoms :].reshape(-1, 6, 6).sum(1)
     if given is not None:
         joints += between
-    base = _bases(model, kin, links, joints)
-    links[:-1] += base.take(a.cluster_of, axis=0)
-    above = links.take(a.parent, axis=0)
-    above[a.cluster_root[a.joint_cluster]] = base[a.joint_cluster] - joints
-    return Motions(links, above, rates)
-
-
-def _bases(model: Model, kin: Kinematics, links: np.ndarray, joints: np.ndarray) -> np.ndarray:
-    """How clusters' bases move (clusters + 1, 6) while `links` (links + 1, 6) move so within their clusters and the
-    `joints` (joints, 6) between these."""
-    a = model.assembly
     base = np.zeros((len(a.cluster_root) + 1, 6))
     arm = kin.origin[a.joint_cluster] - kin.origin[a.cluster_parent[a.joint_cluster]]
     base[a.joint_cluster] = _shifted(links[a.cluster_attach[a.joint_cluster]], arm) + joints
@@ -177,16 +166,10 @@ def _bases(model: Model, kin: Kinematics, links: np.ndarray, joints: np.ndarray)
     for ancestor in model.cluster_jumps:
         base[:-1] += base.take(ancestor, axis=0)
     base[:-1] = _shifted(base[:-1], center)
-    return base
-
-
-def whole(model: Model, kin: Kinematics, within: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """The links' accelerations (links, 6) of those `within` their clusters and `across` the joints between, see
-    `bias`."""
-    if not len(across):
-        return within
-    links = np.append(within, np.zeros((1, 6)), axis=0)
-    return within + _bases(model, kin, links, across).take(model.assembly.cluster_of, axis=0)
+    links[:-1] += base.take(a.cluster_of, axis=0)
+    above = links.take(a.parent, axis=0)
+    above[a.cluster_root[a.joint_cluster]] = base[a.joint_cluster] - joints
+    return Motions(links, above, rates)
 
 
 def bias(
