@@ -151,10 +151,16 @@ def gather(
     bound = np.minimum(-gap, 0.0)
     bound[:m] -= world.limits.bend(limits, q, v, h)
     bound /= h
-    # overlaps part by velocity, slowly; passed limits are restored by the step
-    bound[m:] += np.minimum(np.maximum(-RECOVERY / h * gap[m:], 0.0), min(world.slow() or world.size, GENTLE))
+    bound[m:] = leaving(world, gap[m:], h)
     curve = np.zeros((k, 3))
     return Rows(every, limits, contacts, columns, sides, bound, curve, key, moments, island, packing), asleep
+
+
+def leaving(world: World, gap: np.ndarray, h: float) -> np.ndarray:
+    """The lowest velocities (k,) that gaps (k,) allow in `h` seconds; overlaps part by velocity, slowly, where passed
+    limits are restored by the step."""
+    parting = np.maximum(-RECOVERY / h * gap, 0.0)
+    return np.minimum(-gap, 0.0) / h + np.minimum(parting, min(world.slow() or world.size, GENTLE))
 
 
 def _islands(world: World, limits: LimitRows, contacts: Contacts, asleep: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from .closing import ALMOST, PROJECTIONS, close
-from .constraints import RECOVERY, Rows, curving, gather, recall
+from .constraints import RECOVERY, Rows, curving, gather, leaving, recall
 from .contact import Contacts
 from .dynamics import Solution, respond
 from .kinematics import Kinematics, Motions, bias, kinematics, link_poses, motions
@@ -341,7 +341,10 @@ def _bend(
         given = given @ pose(quaternion_matrix(exponential(h * twist[:, :3])), h * twist[:, 3:])
     later = link_poses(model, model.coordinates.moved(q, *model.coordinates.way(v, h)), given)[0]
     rows.curve[:] = curving(model, rows.contacts, kin, motions(model, kin, v, twist), later, h)
-    if not world.is_long:
+    if world.is_long:
+        # half a step before and after its end, what slides on a surface is as far off that as it curves away meanwhile
+        rows.bound[len(rows.limits) :] = leaving(world, rows.contacts.gap - 0.25 * h * rows.curve[:, 0], h)
+    else:
         # what is not solved again only knows the curves on which it came
         rows.curve[:, 0] = np.minimum(rows.curve[:, 0], 0.0)
         rows.curve[:, 1:] = 0.0

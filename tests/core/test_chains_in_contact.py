@@ -41,12 +41,11 @@ def test_a_chain_that_slides_around_a_beam_without_friction_keeps_its_energy():
     assert np.ptp(energy[1:]) < 5e-4 * energy[0]
 
 
-@pytest.mark.parametrize(("spin", "substeps"), [(10.0, 1), (20.0, 1), (40.0, 2)])
+@pytest.mark.parametrize(("spin", "substeps"), [(10.0, 1), (40.0, 2)])
 def test_a_rope_that_spins_around_a_beam_gains_no_energy(spin, substeps):
     """Each link rolls under the friction of the beam, by which the chain turns at the speed that contacts leave it and
     not at that before: found at the latter, forces fed on themselves and brought in 20 times the energy. What contacts
-    are met with on curves has to count for friction and energy too: the faster ones gained three times the energy, and
-    exploded."""
+    are met with on curves has to count for friction and energy too: without, the faster one exploded in frame 4."""
     links, short = 128, 1e-4
     model = compile_model(snake(links))
     poses = link_poses(model, model.coordinates.zero())[0][model.assembly.slot]
