@@ -26,6 +26,9 @@ NEAR = 0.03
 """Joint limits enter the constraint solve from this far [rad or m], and from as far as two steps lead."""
 RECOVERY = 0.2
 """Part of an overlap, or of what a limit was passed by, that a step removes."""
+STRAIGHT = 2e-4
+"""What turns by an angle in a step whose half square is less [rad²] moves straight; what hangs from n links, n times as
+little."""
 GENTLE = 1.0
 """Overlaps part no faster than this [m/s], however large the model."""
 MOST_ROWS = 20_000
@@ -67,6 +70,11 @@ class Rows:
         m = len(self.limits)
         return slice(m, m + 3 * len(self.contacts), 3)
 
+    def bend(self, curve: np.ndarray, bound: np.ndarray) -> None:
+        """Has contacts move on curves, and with no velocities along their normals below a `bound` (k,) [m/s]."""
+        self.curve[:] = curve
+        self.bound[len(self.limits) :] = bound
+
     def velocity(self, model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | None) -> np.ndarray:
         """The rows' velocities (rows,) at joint velocities `v` (nv,) and twists of keyed links (n, 6), with curves."""
         if not len(self.key):
@@ -103,13 +111,14 @@ class Side:
 
 
 def gather(
-    world: World, kin: Kinematics, moving: Motions, q: np.ndarray, v: np.ndarray, h: float,
+    world: World, kin: Kinematics, moving: Motions, turning: np.ndarray, q: np.ndarray, v: np.ndarray, h: float,
     asleep: np.ndarray, knocked: np.ndarray | float = 0.0,
 ) -> tuple[Rows, np.ndarray]:  # fmt: skip
     """The limits and contacts that a step of `h` seconds from joint coordinates `q` (nq,) with velocities `v` (nv,) may
     meet, and who still sleeps of those who were `asleep` (slots + 1,): what comes near wakes.
 
-    Raises LinAlgError for more than MOST_ROWS of what is far.
+    `turning` (links, 6) are the links' bias accelerations within their clusters. Raises LinAlgError for more than
+    MOST_ROWS of what is far.
     """
     model = world.model
     every = world.limits.rows(q)
@@ -151,7 +160,7 @@ def gather(
     bound = np.minimum(-gap, 0.0)
     bound[:m] -= world.limits.bend(limits, q, v, h)
     bound /= h
-    bound[m:] = leaving(world, gap[m:], h)
+    bound[m:] = leaving(world, gap[m:], h) + _swung(world, kin, moving, turning, contacts, h)
     curve = np.zeros((k, 3))
     return Rows(every, limits, contacts, columns, sides, bound, curve, key, moments, island, packing), asleep
 
@@ -213,6 +222,32 @@ def _contacts(
         if not woken.any():
             return contacts, asleep
         asleep = np.where(np.isin(asleep, woken[woken > 0]), 0, asleep)
+
+
+def _swung(
+    world: World, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts, h: float
+) -> np.ndarray:
+    """How much faster gaps close (k,) [m/s] within `h` seconds as links turn, with accelerations `turning` within their
+    clusters; long chains are bent by `curving`."""
+    if not len(contacts) or world.is_long or 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 <= STRAIGHT:
+        return np.zeros(len(contacts))
+    return np.maximum(-0.5 * h * _approach(world.model, kin, moving, turning, contacts), 0.0)
+
+
+def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts) -> np.ndarray:
+    """How the gaps' rates change (k,) by the links' turning alone: a swung foot comes down on a curve."""
+    between = (contacts.other != model.assembly.links).nonzero()[0]
+    link, place = contacts.link, contacts.center
+    if len(between):
+        link = np.concatenate((link, contacts.other[between]))
+        place = np.concatenate((place, contacts.point[between]))
+    arm, twist, bent = (x.take(link, axis=0) for x in (kin.origins, moving.links, turning))
+    arm = place - arm
+    velocity = twist[:, 3:] + cross(twist[:, :3], arm)
+    acceleration = bent[:, 3:] + cross(bent[:, :3], arm) + cross(twist[:, :3], velocity)
+    result = acceleration[: len(contacts)]
+    result[between] -= acceleration[len(contacts) :]
+    return np.add.reduce(contacts.normal * result, axis=-1)
 
 
 def curving(

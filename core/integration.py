@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from .closing import ALMOST, PROJECTIONS, close
-from .constraints import RECOVERY, Rows, curving, gather, leaving, recall
+from .constraints import RECOVERY, STRAIGHT, Rows, curving, gather, leaving, recall
 from .contact import Contacts
 from .dynamics import Solution, respond
 from .kinematics import Kinematics, Motions, bias, kinematics, link_poses, motions
@@ -40,9 +40,6 @@ single links for what strays far away, by more than AMISS of a link's length;"""
 FIRST, LEAST, HELPS = 0.5, 0.25, 0.9
 """They are corrected by a part of what they were off by, FIRST so much and then as much as that has shown to be right,
 between LEAST and all: contacts answer to it and may overshoot; and only while so much of it at most is left."""
-STRAIGHT = 2e-4
-"""What turns by an angle in a step whose half square is less [rad²] moves straight; what hangs from n links, n times as
-little."""
 FAINT = 1e-5
 """and forces are found at those to which what lasts leads, where that makes as much of a difference."""
 TINY = 1e-300
@@ -208,7 +205,7 @@ def _advance(
     force, resistance = world.drive(q, state.v, h, middle)
     natural[c.slot_of] += force
     asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
-    rows, asleep = gather(world, kin, moving, q, expected, ahead or h, asleep, knocked)
+    rows, asleep = gather(world, kin, moving, links, q, expected, ahead or h, asleep, knocked)
     if ahead is None:
         _bend(world, rows, kin, moving, q, 2.0 * meant - state.v, h, given, twist_after)
     sleeps = (asleep[c.owner] > 0).nonzero()[0] if np.count_nonzero(asleep) else None
@@ -329,25 +326,20 @@ def _bend(
     world: World, rows: Rows, kin: Kinematics, moving: Motions, q: np.ndarray, v: np.ndarray, h: float,
     given: np.ndarray | None, twist: np.ndarray | None,
 ) -> None:  # fmt: skip
-    """Has contacts meet what moves on curves where they are worth it: until the middle of the next step, as long as
-    this of `h` seconds, joints move on with velocities `v` (nv,), and keyed links with twists (n, 6) from where they
-    are `given`."""
-    model, turn = world.model, h * float(np.abs(moving.links[:, :3]).max())
-    if world.is_long:
-        turn = world.deepest**0.5 * max(turn, world.bent(h * v))
-    if not len(rows.contacts) or 0.5 * turn * turn <= STRAIGHT:
+    """Has contacts of long chains meet what moves on curves where they are worth it: until the middle of the next step,
+    as long as this of `h` seconds, joints move on with velocities `v` (nv,), and keyed links with twists (n, 6) from
+    where they are `given`."""
+    if not len(rows.contacts) or not world.is_long:
+        return
+    model, turn = world.model, h * max(float(np.abs(moving.links[:, :3]).max()), world.bent(v))
+    if 0.5 * world.deepest * turn * turn <= STRAIGHT and not rows.curve.any():
         return
     if given is not None:
         given = given @ pose(quaternion_matrix(exponential(h * twist[:, :3])), h * twist[:, 3:])
     later = link_poses(model, model.coordinates.moved(q, *model.coordinates.way(v, h)), given)[0]
-    rows.curve[:] = curving(model, rows.contacts, kin, motions(model, kin, v, twist), later, h)
-    if world.is_long:
-        # half a step before and after its end, what slides on a surface is as far off that as it curves away meanwhile
-        rows.bound[len(rows.limits) :] = leaving(world, rows.contacts.gap - 0.25 * h * rows.curve[:, 0], h)
-    else:
-        # what is not solved again only knows the curves on which it came
-        rows.curve[:, 0] = np.minimum(rows.curve[:, 0], 0.0)
-        rows.curve[:, 1:] = 0.0
+    curve = curving(model, rows.contacts, kin, motions(model, kin, v, twist), later, h)
+    # half a step before and after its end, what slides on a surface is as far off that as it curves away meanwhile
+    rows.bend(curve, leaving(world, rows.contacts.gap - 0.25 * h * curve[:, 0], h))
 
 
 def _relaxed(part: float, last: np.ndarray, off: np.ndarray) -> float:

@@ -67,7 +67,8 @@ def test_contacts_are_met_on_the_curves_of_their_links():
     floor = Plane(np.array([0.0, 0.0, kin.poses[:-1, 2, 3].min() - 0.03]))
     world = World(model, (floor,))
     moving = motions(model, kin, v)
-    rows, _ = gather(world, kin, moving, q, v, h, np.zeros(model.assembly.links + 1, dtype=int))
+    still = np.zeros((model.assembly.links, 6))
+    rows, _ = gather(world, kin, moving, still, q, v, h, np.zeros(model.assembly.links + 1, dtype=int))
     contacts = rows.contacts
     assert len(contacts) > 10
     straight = rows.velocity(model, kin, v, None).reshape(-1, 3)
