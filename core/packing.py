@@ -11,6 +11,10 @@ from functools import lru_cache
 
 import numpy as np
 
+BLOCK, MANY = 64, 1 << 18
+"""Of so MANY elements of slots and rows only those slots are multiplied, a BLOCK at once, that some rows act on: a row
+acts on few."""
+
 
 @dataclass(frozen=True)
 class Packing:
@@ -52,7 +56,7 @@ class Packing:
     def together(self, columns: np.ndarray, pushes: np.ndarray) -> np.ndarray:
         """What the rows (r, r) make of each other's `pushes` (slots, width)."""
         if not self.packed:
-            return columns.T @ pushes
+            return columns.T @ pushes if columns.size < MANY else _in_blocks(columns, pushes)
         result = np.zeros((len(self.column), len(self.column)))
         rows, slots = (np.argsort(x, kind="stable") for x in (self.island, self.slots))
         each = np.arange(self.island.max() + 2)
@@ -76,3 +80,15 @@ class Packing:
         """The columns (slots, k) of some `rows` (k,) alone, of the `pushes` (slots, width) of all."""
         result = pushes[:, self.column[rows]]
         return result * (self.slots[:, None] == self.island[rows]) if self.packed else result
+
+
+def _in_blocks(columns: np.ndarray, pushes: np.ndarray) -> np.ndarray:
+    """The same as columns.T @ pushes, where most of the columns (slots, rows) is zero."""
+    even = len(columns) // BLOCK * BLOCK
+    blocks = columns[:even].reshape(-1, BLOCK, columns.shape[1])
+    acting = (blocks != 0.0).any(axis=1)
+    result = columns[even:].T @ pushes[even:]
+    for i in np.flatnonzero(acting.any(axis=1)).tolist():
+        rows = np.flatnonzero(acting[i])
+        result[rows] += blocks[i][:, rows].T @ pushes[i * BLOCK : (i + 1) * BLOCK]
+    return result

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import Joint, Linkage, Plane, State, World, compile_model, constraints, step
+from core import Joint, Linkage, Plane, State, World, compile_model, constraints, packing, step
 from core.mechanisms import rod
 from core.mechanisms_large import crowd
 from core.packing import Packing
@@ -34,6 +36,19 @@ def test_packed_products_are_those_of_single_columns(seed):
     assert np.abs(packing.along(packed, x) - x @ columns).max() < 1e-12
     assert np.abs(packing.together(packed, pushed) - columns.T @ pushes).max() < 1e-12
     assert np.abs(packing.spread(pushed[which], which, impulses) - pushes[which] @ impulses).max() < 1e-12
+
+
+@given(st.integers(0, 10_000))
+def test_products_of_many_slots_are_those_of_all(seed):
+    """Blocks of slots in which no row acts are left out, whatever their number, and those of rows that do not."""
+    rng = np.random.default_rng(seed)
+    slots, rows = int(rng.integers(64, 1300)), int(rng.integers(1, 30))
+    columns, pushes = np.zeros((slots, rows)), rng.standard_normal((slots, rows + 1))[:, 1:]
+    for row in range(rows):
+        columns[rng.integers(0, slots, rng.integers(0, 20)), row] = rng.standard_normal()
+    with mock.patch.object(packing, "MANY", 0):
+        together = Packing.none(rows).together(columns, pushes)
+    np.testing.assert_allclose(together, columns.T @ pushes, atol=1e-12)
 
 
 def pair_of_chains() -> Linkage:
