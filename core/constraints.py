@@ -147,20 +147,18 @@ def gather(
         columns[model.columns.slot_or_none.take(limits.freedoms), packing.column[:m, None]] = limits.weights
     columns = columns[:-1]
     sides: list[Side] = []
-    gap, key = limits.gap, limits.key
+    key = limits.key
     if k:
         sides = _sides(model, kin, contacts, moments, m)
         for side in sides:
             at = packing.column[side.at] if packing.packed else side.at
             push(model, kin, side.link, side.wrenches, columns, at, side.against)
-        gap = np.concatenate((gap, contacts.gap))
         key = np.concatenate((key, contacts.meeting.row_keys))
     if np.count_nonzero(asleep):
         columns[asleep[model.columns.owner] > 0] = 0.0
-    bound = np.minimum(-gap, 0.0)
-    bound[:m] -= world.limits.bend(limits, q, v, h)
-    bound /= h
-    bound[m:] = leaving(world, gap[m:], h) + _swung(world, kin, moving, turning, contacts, h)
+    bound = np.empty(m + k)
+    bound[:m] = (np.minimum(-limits.gap, 0.0) - world.limits.bend(limits, q, v, h)) / h
+    bound[m:] = leaving(world, contacts.gap, h) + _swung(world, kin, moving, turning, contacts, h)
     curve = np.zeros((k, 3))
     return Rows(every, limits, contacts, columns, sides, bound, curve, key, moments, island, packing), asleep
 
@@ -228,7 +226,7 @@ def _swung(
     world: World, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts, h: float
 ) -> np.ndarray:
     """How much faster gaps close (k,) [m/s] within `h` seconds as links turn, with accelerations `turning` within their
-    clusters; long chains are bent by `curving`."""
+    clusters: a swung foot comes down on a curve. Long chains have `curving` instead."""
     if not len(contacts) or world.is_long or 0.5 * (h * np.abs(moving.links[:, :3]).max()) ** 2 <= STRAIGHT:
         return np.zeros(len(contacts))
     return np.maximum(-0.5 * h * _approach(world.model, kin, moving, turning, contacts), 0.0)
@@ -254,7 +252,7 @@ def curving(
     model: Model, contacts: Contacts, kin: Kinematics, moving: Motions, later: np.ndarray, h: float
 ) -> np.ndarray:
     """How much faster (k, 3) [m/s], along normals and tangents, what touches gets within `h` seconds to poses `later`
-    (slots, 4, 4) than it sets out: links move on curves, and a swung foot comes down on one."""
+    (slots, 4, 4) than it sets out, as links move on curves."""
     between = (contacts.other != model.assembly.links).nonzero()[0]
     link, place, point = contacts.link, contacts.center, contacts.point
     if len(between):
