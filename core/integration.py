@@ -22,6 +22,7 @@ from .loops import Hold, LeastNorm, loop_rows
 from .model import State
 from .packing import Packing
 from .response import resolve
+from .revision import FAINT, REVISIONS, FixedPoint, settled, strays, wrong
 from .spatial import exponential, pose, quaternion_matrix
 from .world import World
 
@@ -33,15 +34,6 @@ KNOCKS = 5
 """A step is taken anew so often where links knock others so hard that these may meet more than was looked for;"""
 CORRECTIONS = 2
 """but first its constraints are solved again so often."""
-REVISIONS, ASTRAY, AMISS = 8, 0.03, 0.1
-"""A step is solved again, up to so often, where velocities came out so different from those that its forces were found
-at that ends of bodies stray in it by more than ASTRAY of their distance, or where contacts or limits press, which turn
-single links for what strays far away, by more than AMISS of a link's length;"""
-FIRST, LEAST, HELPS = 0.5, 0.25, 0.9
-"""They are corrected by a part of what they were off by, FIRST so much and then as much as that has shown to be right,
-between LEAST and all: contacts answer to it and may overshoot; and only while so much of it at most is left."""
-FAINT = 1e-5
-"""and forces are found at those to which what lasts leads, where that makes as much of a difference."""
 TINY = 1e-300
 BRIEF = 1e-9
 """A step so short [s] changes velocities only."""
@@ -83,25 +75,39 @@ def step(world: World, state: State, h: float, halvings: int = HALVINGS) -> Stat
     """The state `h` seconds later.
 
     Limits enter a step as straight rows, and what is met within it as a plane; where a fast joint leaves its curved
-    range in spite of them, or something is met so early that it may pass beside, the step is taken again as two of half
-    the length.
+    range in spite of them, something is met so early that it may pass beside, or a long chain's way is not told by one
+    (see revision.py), the step is taken again as two of half the length.
     """
     braked = _braked(world, state, h)
     if halvings == 0 or braked is state or not _early(world, braked):
-        after, violation, closed = _looking(world, braked, h)
-        curved = halvings > HASTES and violation >= STRAY and violation > world.limits.violation(state.q)
-        if halvings == 0 or not (curved or _early(world, after)):
-            if not closed:
-                given = world.given(after.time)
-                q = close(world.model, after.q, world.loops, given, iterations=PROJECTIONS, enough=ALMOST)
-                after = replace(after, q=q)
+        after = _at_once(world, state, braked, h, halvings)
+        if after is not None:
             return after if braked is state else _touching(after, braked)
     middle = step(world, state, 0.5 * h, halvings - 1)
     after = step(world, middle, 0.5 * h, halvings - 1)
     return _touching(after, middle)
 
 
-def _looking(world: World, state: State, h: float) -> tuple[State, float, bool]:
+def _at_once(world: World, state: State, braked: State, h: float, halvings: int) -> State | None:
+    """The state after one step from a state, `braked`; None if it is to be taken in halves."""
+    try:
+        after, violation, closed, told = _looking(world, braked, h)
+    except np.linalg.LinAlgError:
+        if halvings > HASTES:
+            return None
+        raise
+    curved = violation >= STRAY and violation > world.limits.violation(state.q)
+    hasty = halvings > HASTES and (curved or not told)
+    if halvings and (hasty or _early(world, after)):
+        return None
+    if not closed:
+        given = world.given(after.time)
+        q = close(world.model, after.q, world.loops, given, iterations=PROJECTIONS, enough=ALMOST)
+        after = replace(after, q=q)
+    return after
+
+
+def _looking(world: World, state: State, h: float) -> tuple[State, float, bool, bool]:
     """A step, and whatever `_advance` says of it, in which all was looked for that is met."""
     knocked: np.ndarray | float = 0.0
     for _ in range(KNOCKS):
@@ -175,10 +181,10 @@ def _recovered_in_loops(
 
 def _advance(
     world: World, state: State, h: float, knocked: np.ndarray | float = 0.0, ahead: float | None = None
-) -> tuple[State, float, bool, np.ndarray | None]:
+) -> tuple[State, float, bool, bool, np.ndarray | None]:
     """The state after one step, from whose middle on nothing is passed for `ahead` seconds, by default as many, how far
-    beyond its limit [rad or m] the worst joint is that may have passed it, whether all loops are closed, and speeds as
-    `_knocked` gives them; `knocked` are those of the attempts before."""
+    beyond its limit [rad or m] the worst joint is that may have passed it, whether all loops are closed, whether it
+    tells where long chains go, and speeds as `_knocked` gives them; `knocked` are those of the attempts before."""
     model, c = world.model, world.model.columns
     memory = state.memory
     middle = state.time + 0.5 * h
@@ -199,7 +205,7 @@ def _advance(
     if memory is not None and np.count_nonzero(memory.lasting):
         # what presses on and on lets motion go on otherwise than alone
         meant = expected + 0.5 * h * memory.lasting
-        if _strays(world, meant, expected, h, FAINT):
+        if strays(world, meant, expected, h) > FAINT:
             leading = motions(model, kin, meant, twist)
             natural, bent, across = bias(model, kin, leading, world.gravity, wrenches, change)
     force, resistance = world.drive(q, state.v, h, middle)
@@ -229,7 +235,7 @@ def _advance(
     known = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
     delassus, moves = packing.together(rows.columns, pushes), pushes.take(c.slot_of, axis=0)
     impulses = known
-    off, part = np.zeros(0), FIRST
+    point, amiss = FixedPoint(), 0.0
     for revision in range(REVISIONS + 1):
         smooth = alone[c.slot_of]
         free = state.v + h * smooth
@@ -257,17 +263,13 @@ def _advance(
             near = len(rows.limits)
             rows.bound[:near] += np.maximum(-beyond.gap[rows.limits.key], 0.0) / (0.5 * h)
         # what hands feel is of the velocities that were expected
-        if revision == REVISIONS or world.grips or not world.is_long:
+        if world.grips or not world.is_long:
             break
-        halfway = 0.5 * (state.v + v)
-        if not _strays(world, halfway, meant, h, AMISS / world.deepest if np.count_nonzero(impulses) else ASTRAY):
+        off = 0.5 * (state.v + v) - meant
+        amiss = wrong(world, meant + off, meant, h, np.count_nonzero(impulses) > 0)
+        if amiss <= 1.0 or revision == REVISIONS or point.stuck(amiss):
             break
-        off, last = halfway - meant, off
-        if revision:
-            if world.bent(off) > HELPS * world.bent(last):
-                break
-            part = _relaxed(part, last, off)
-        meant = meant + part * off
+        meant = point.next(meant, off, amiss)
         led = motions(model, kin, meant, twist)
         turned = bias(model, kin, led, world.gravity, wrenches, change)
         _bend(world, rows, kin, led, q, 2.0 * meant - state.v, h, given, twist_after)
@@ -310,16 +312,12 @@ def _advance(
         after, closed = hold.closed(model, after, world.given(state.time + h))
         violation = world.limits.violation(after)
         memory = replace(memory, loads=closing.wrenches((pull + coupling @ impulses) / h), rank=hold.norm.rank)
+    curve = rows.curve[pushes[:, 0] > 0.0]
+    told = bool(world.grips) or settled(world, amiss, state.v, v, curve, h)
     faster = None
     if len(pushes) and h * np.abs(v - expected).max() * max(world.size, 1.0) > world.room(h):
         faster = _knocked(world, kin, moving, motions(model, kin, v, twist_after), knocked, h)
-    return State(after, v, state.time + h, memory), violation, closed, faster
-
-
-def _strays(world: World, v: np.ndarray, other: np.ndarray, h: float, part: float) -> bool:
-    """Whether forces of velocities `other` than `v` (nv,) let ends of bodies stray in `h` seconds by more than this
-    `part` of their distance."""
-    return world.bent(h * v) * world.bent(h * (v - other)) > part
+    return State(after, v, state.time + h, memory), violation, closed, told, faster
 
 
 def _bend(
@@ -340,13 +338,6 @@ def _bend(
     curve = curving(model, rows.contacts, kin, motions(model, kin, v, twist), later, h)
     # half a step before and after its end, what slides on a surface is as far off that as it curves away meanwhile
     rows.bend(curve, leaving(world, rows.contacts.gap - 0.25 * h * curve[:, 0], h))
-
-
-def _relaxed(part: float, last: np.ndarray, off: np.ndarray) -> float:
-    """The part of what velocities are `off` (nv,) by to correct them by, after another `part` of the `last` (nv,) has
-    led there (Aitken's dynamic relaxation: Küttler and Wall 2008, Fixed-point fluid-structure interaction solvers)."""
-    change = off - last
-    return min(max(-part * float(last @ change) / max(float(change @ change), TINY), LEAST), 1.0)
 
 
 def _holding(hold: Hold | None, packing: Packing, pushes: np.ndarray, delassus: np.ndarray, met: np.ndarray) -> dict:

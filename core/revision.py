@@ -1,0 +1,84 @@
+"""Steps of long chains that are solved again: forces are found at velocities that are expected, and where others come
+out they are found again at these, or the step is taken in halves.
+
+In a chain of n links a joint's velocity term moves what is n links away, so what is a small difference for a joint may
+bring in as much energy as the chain has. Of the two that lead to it, an error of the velocities and the step's own, the
+first is made small by iterating, the second by halving.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .world import World
+
+REVISIONS = 8
+"""A step is solved again, up to so often,"""
+ASTRAY = 0.03
+"""where ends of bodies stray in it by more than this part of their distance, as forces are of other velocities,"""
+AMISS, CALM = 3e-4, 2e-5
+"""or where contacts or limits press, whose energy is to be had by them, where joints on a way to a link turn by more
+than AMISS of what they turn, and by more than CALM [rad], otherwise than forces know;"""
+FAINT = 1e-5
+"""and forces are found at velocities to which what lasts leads, where that lets ends stray by more than so much."""
+FIRST, LEAST = 1.0, 0.1
+"""Velocities are corrected by a part of what they were off by, FIRST so much and then as much as that has shown to be
+right, between LEAST and all: contacts answer to it and may overshoot."""
+NOISE, HELPS = 10.0, 0.9
+"""Up to NOISE times what is demanded the solver's own errors count, and revisions end that leave more than HELPS."""
+CURVED = 0.02
+"""In halves goes a step in which what presses curves off by more than so much of `World.size`,"""
+SHOCK = 0.03
+"""or in which the square of how far a chain's turning changes is more than so much of its turning [rad]."""
+TINY = 1e-300
+
+
+class FixedPoint:
+    """Approaches the velocities at which forces are such that these come out.
+
+    By Aitken's dynamic relaxation (Küttler and Wall 2008, Fixed-point fluid-structure interaction solvers), from the
+    nearest that were found: what overshoots is taken back along the same line.
+    """
+
+    def __init__(self) -> None:
+        self.part, self.least = FIRST, np.inf
+        self.nearest = self.off = np.zeros(0)
+
+    def stuck(self, wrong: float) -> bool:
+        """Whether to leave it at velocities that are so `wrong`."""
+        return NOISE > wrong > HELPS * self.least
+
+    def next(self, meant: np.ndarray, off: np.ndarray, wrong: float) -> np.ndarray:
+        """Velocities (nv,) to try after those `meant` (nv,), which were `off` (nv,) and so `wrong`."""
+        if len(self.off):
+            change = off - self.off
+            part = -self.part * float(self.off @ change) / max(float(change @ change), TINY)
+            self.part = min(max(part, LEAST), 1.0)
+        if wrong < self.least:
+            self.nearest, self.off, self.least = meant, off, wrong
+        return self.nearest + self.part * self.off
+
+
+def strays(world: World, v: np.ndarray, other: np.ndarray, h: float) -> float:
+    """How far, as a part of their distance, ends of bodies stray in `h` seconds as forces are of velocities `other`
+    than `v` (nv,)."""
+    return world.bent(h * v) * world.bent(h * (v - other))
+
+
+def wrong(world: World, v: np.ndarray, other: np.ndarray, h: float, pressed: bool) -> float:
+    """The same, or where contacts or limits have `pressed` how far the chain turns otherwise, in terms of what may
+    be."""
+    if not pressed:
+        return strays(world, v, other, h) / ASTRAY
+    return world.bent(h * (v - other)) / max(AMISS * world.bent(h * v), CALM)
+
+
+def settled(world: World, wrong: float, before: np.ndarray, after: np.ndarray, curve: np.ndarray, h: float) -> bool:
+    """Whether one step of `h` seconds tells where a long chain goes, between velocities `before` and `after` it (nv,):
+    its forces are not too `wrong`, what presses goes straight but for a `curve` (k, 3) [m/s], and stops no chain in the
+    midst of a turn, of which the halves before and after make different things."""
+    if not world.is_long:
+        return True
+    if wrong > NOISE or h * np.abs(curve).max(initial=0.0) > CURVED * world.size:
+        return False
+    return not len(curve) or world.bent(h * (after - before)) ** 2 < SHOCK * world.bent(0.5 * h * (after + before))
