@@ -1,9 +1,9 @@
 """Steps of long chains that are solved again: forces are found at velocities that are expected, and where others come
 out they are found again at these, or the step is taken in halves.
 
-In a chain of n links a joint's velocity term moves what is n links away, so what is a small difference for a joint may
-bring in as much energy as the chain has. Of the two that lead to it, an error of the velocities and the step's own, the
-first is made small by iterating, the second by halving.
+What turns one joint of a chain moves all links that hang from it, so forces of velocities that are a little wrong for
+each joint can bring in as much energy as the chain has. They are found again until they are of the velocities that they
+lead to; a step that is too long even then is cut in two.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ REVISIONS = 8
 ASTRAY = 0.03
 """where ends of bodies stray in it by more than this part of their distance, as forces are of other velocities,"""
 AMISS, CALM = 3e-4, 2e-5
-"""or where contacts or limits press, whose energy is to be had by them, where joints on a way to a link turn by more
-than AMISS of what they turn, and by more than CALM [rad], otherwise than forces know;"""
+"""or, where contacts or limits press, where the joints on the way to a link turn otherwise than forces know by more
+than AMISS of what they turn by in the step, and by more than CALM [rad];"""
 FAINT = 1e-5
 """and forces are found at velocities to which what lasts leads, where that lets ends stray by more than so much."""
 FIRST, LEAST = 1.0, 0.1
@@ -27,9 +27,10 @@ right, between LEAST and all: contacts answer to it and may overshoot."""
 NOISE, HELPS = 10.0, 0.9
 """Up to NOISE times what is demanded the solver's own errors count, and revisions end that leave more than HELPS."""
 CURVED = 0.02
-"""In halves goes a step in which what presses curves off by more than so much of `World.size`,"""
+"""A step is cut in two in which what presses curves off by more than so much of `World.size`,"""
 SHOCK = 0.03
-"""or in which the square of how far a chain's turning changes is more than so much of its turning [rad]."""
+"""or in which impulses that change how far a chain turns in it from t - d / 2 to t + d / 2 make d² / t more than so
+much [rad]: so large a part of its energy the two halves of a midpoint step may bring in."""
 TINY = 1e-300
 
 
@@ -74,9 +75,9 @@ def wrong(world: World, v: np.ndarray, other: np.ndarray, h: float, pressed: boo
 
 
 def settled(world: World, wrong: float, before: np.ndarray, after: np.ndarray, curve: np.ndarray, h: float) -> bool:
-    """Whether one step of `h` seconds tells where a long chain goes, between velocities `before` and `after` it (nv,):
-    its forces are not too `wrong`, what presses goes straight but for a `curve` (k, 3) [m/s], and stops no chain in the
-    midst of a turn, of which the halves before and after make different things."""
+    """Whether one step of `h` seconds between velocities `before` and `after` it (nv,) tells where a long chain goes:
+    its forces are not too `wrong`, and what presses goes straight but for a small `curve` (k, 3) [m/s] and stops no
+    chain in the midst of a turn."""
     if not world.is_long:
         return True
     if wrong > NOISE or h * np.abs(curve).max(initial=0.0) > CURVED * world.size:
