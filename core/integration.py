@@ -312,8 +312,7 @@ def _advance(
         after, closed = hold.closed(model, after, world.given(state.time + h))
         violation = world.limits.violation(after)
         memory = replace(memory, loads=closing.wrenches((pull + coupling @ impulses) / h), rank=hold.norm.rank)
-    curve = rows.curve[pushes[:, 0] > 0.0]
-    told = bool(world.grips) or settled(world, amiss, state.v, v, curve, h)
+    told = bool(world.grips) or settled(world, amiss, rows.curve[pushes[:, 0] > 0.0], h)
     faster = None
     if len(pushes) and h * np.abs(v - expected).max() * max(world.size, 1.0) > world.room(h):
         faster = _knocked(world, kin, moving, motions(model, kin, v, twist_after), knocked, h)

@@ -26,11 +26,9 @@ FIRST, LEAST = 1.0, 0.1
 right, between LEAST and all: contacts answer to it and may overshoot."""
 NOISE, HELPS = 10.0, 0.9
 """Up to NOISE times what is demanded the solver's own errors count, and revisions end that leave more than HELPS."""
-CURVED = 0.02
-"""A step is cut in two in which what presses curves off by more than so much of `World.size`,"""
-SHOCK = 0.03
-"""or in which impulses that change how far a chain turns in it from t - d / 2 to t + d / 2 make d² / t more than so
-much [rad]: so large a part of its energy the two halves of a midpoint step may bring in."""
+CURVED, FLUNG = 0.02, 6.0
+"""A step is cut in two in which what presses curves off by more than CURVED of `World.size`, with more than FLUNG times
+what looks slow: so fast, it has more energy than falls bring in."""
 TINY = 1e-300
 
 
@@ -74,12 +72,10 @@ def wrong(world: World, v: np.ndarray, other: np.ndarray, h: float, pressed: boo
     return world.bent(h * (v - other)) / max(AMISS * world.bent(h * v), CALM)
 
 
-def settled(world: World, wrong: float, before: np.ndarray, after: np.ndarray, curve: np.ndarray, h: float) -> bool:
-    """Whether one step of `h` seconds between velocities `before` and `after` it (nv,) tells where a long chain goes:
-    its forces are not too `wrong`, and what presses goes straight but for a small `curve` (k, 3) [m/s] and stops no
-    chain in the midst of a turn."""
+def settled(world: World, wrong: float, curve: np.ndarray, h: float) -> bool:
+    """Whether one step of `h` seconds tells where a long chain goes: its forces are not too `wrong`, and what presses
+    goes straight but for a small `curve` (k, 3) [m/s]."""
     if not world.is_long:
         return True
-    if wrong > NOISE or h * np.abs(curve).max(initial=0.0) > CURVED * world.size:
-        return False
-    return not len(curve) or world.bent(h * (after - before)) ** 2 < SHOCK * world.bent(0.5 * h * (after + before))
+    most = np.abs(curve).max(initial=0.0)
+    return wrong <= NOISE and (h * most < CURVED * world.size or most < FLUNG * world.slow())
