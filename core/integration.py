@@ -22,7 +22,7 @@ from .loops import Hold, LeastNorm, loop_rows
 from .model import State
 from .packing import Packing
 from .response import resolve
-from .revision import FAINT, REVISIONS, FixedPoint, settled, strays, wrong
+from .revision import FAINT, NOISE, REVISIONS, FixedPoint, strays, wrong
 from .spatial import exponential, pose, quaternion_matrix
 from .world import World
 
@@ -312,11 +312,10 @@ def _advance(
         after, closed = hold.closed(model, after, world.given(state.time + h))
         violation = world.limits.violation(after)
         memory = replace(memory, loads=closing.wrenches((pull + coupling @ impulses) / h), rank=hold.norm.rank)
-    told = bool(world.grips) or settled(world, amiss, rows.curve[pushes[:, 0] > 0.0], h)
     faster = None
     if len(pushes) and h * np.abs(v - expected).max() * max(world.size, 1.0) > world.room(h):
         faster = _knocked(world, kin, moving, motions(model, kin, v, twist_after), knocked, h)
-    return State(after, v, state.time + h, memory), violation, closed, told, faster
+    return State(after, v, state.time + h, memory), violation, closed, amiss <= NOISE, faster
 
 
 def _bend(

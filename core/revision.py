@@ -3,7 +3,7 @@ out they are found again at these, or the step is taken in halves.
 
 What turns one joint of a chain moves all links that hang from it, so forces of velocities that are a little wrong for
 each joint can bring in as much energy as the chain has. They are found again until they are of the velocities that they
-lead to; a step that is too long even then is cut in two.
+lead to; a step in which none are found is cut in two.
 """
 
 from __future__ import annotations
@@ -25,10 +25,8 @@ FIRST, LEAST = 1.0, 0.1
 """Velocities are corrected by a part of what they were off by, FIRST so much and then as much as that has shown to be
 right, between LEAST and all: contacts answer to it and may overshoot."""
 NOISE, HELPS = 10.0, 0.9
-"""Up to NOISE times what is demanded the solver's own errors count, and revisions end that leave more than HELPS."""
-CURVED, FLUNG = 0.02, 6.0
-"""A step is cut in two in which what presses curves off by more than CURVED of `World.size`, with more than FLUNG times
-what looks slow: so fast, it has more energy than falls bring in."""
+"""Up to NOISE times what is demanded the solver's own errors count, and revisions end that leave more than HELPS;
+beyond, a step is cut in two."""
 TINY = 1e-300
 
 
@@ -70,12 +68,3 @@ def wrong(world: World, v: np.ndarray, other: np.ndarray, h: float, pressed: boo
     if not pressed:
         return strays(world, v, other, h) / ASTRAY
     return world.bent(h * (v - other)) / max(AMISS * world.bent(h * v), CALM)
-
-
-def settled(world: World, wrong: float, curve: np.ndarray, h: float) -> bool:
-    """Whether one step of `h` seconds tells where a long chain goes: its forces are not too `wrong`, and what presses
-    goes straight but for a small `curve` (k, 3) [m/s]."""
-    if not world.is_long:
-        return True
-    most = np.abs(curve).max(initial=0.0)
-    return wrong <= NOISE and (h * most < CURVED * world.size or most < FLUNG * world.slow())
