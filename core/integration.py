@@ -205,7 +205,7 @@ def _advance(
     if memory is not None and np.count_nonzero(memory.lasting):
         # what presses on and on lets motion go on otherwise than alone
         meant = expected + 0.5 * h * memory.lasting
-        if strays(world, meant, expected, h) > FAINT:
+        if strays(world, meant, meant - expected, h) > FAINT:
             leading = motions(model, kin, meant, twist)
             natural, bent, across = bias(model, kin, leading, world.gravity, wrenches, change)
     force, resistance = world.drive(q, state.v, h, middle)
@@ -265,8 +265,9 @@ def _advance(
         # what hands feel is of the velocities that were expected
         if world.grips or not world.is_long:
             break
-        off = 0.5 * (state.v + v) - meant
-        amiss = wrong(world, meant + off, meant, h, np.count_nonzero(impulses) > 0)
+        halfway = 0.5 * (state.v + v)
+        off = halfway - meant
+        amiss = wrong(world, halfway, off, h, np.count_nonzero(impulses) > 0)
         if amiss <= 1.0 or revision == REVISIONS or point.stuck(amiss):
             break
         meant = point.next(meant, off, amiss)

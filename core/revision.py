@@ -56,15 +56,15 @@ class FixedPoint:
         return self.nearest + self.part * self.off
 
 
-def strays(world: World, v: np.ndarray, other: np.ndarray, h: float) -> float:
-    """How far, as a part of their distance, ends of bodies stray in `h` seconds as forces are of velocities `other`
-    than `v` (nv,)."""
-    return world.bent(h * v) * world.bent(h * (v - other))
+def strays(world: World, v: np.ndarray, off: np.ndarray, h: float) -> float:
+    """How far, as a part of their distance, ends of bodies that move with velocities `v` (nv,) stray in `h` seconds as
+    forces are of others, which are `off` (nv,) by so much."""
+    return world.bent(h * v) * world.bent(h * off)
 
 
-def wrong(world: World, v: np.ndarray, other: np.ndarray, h: float, pressed: bool) -> float:
+def wrong(world: World, v: np.ndarray, off: np.ndarray, h: float, pressed: bool) -> float:
     """The same, or where contacts or limits have `pressed` how far the chain turns otherwise, in terms of what may
     be."""
     if not pressed:
-        return strays(world, v, other, h) / ASTRAY
-    return world.bent(h * (v - other)) / max(AMISS * world.bent(h * v), CALM)
+        return strays(world, v, off, h) / ASTRAY
+    return world.bent(h * off) / max(AMISS * world.bent(h * v), CALM)
