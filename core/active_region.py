@@ -6,7 +6,7 @@ would have turned, as the motion that a hybrid body finds is the nearest to the 
 what remains is what the node bends within its own length. The n joints of a way through it bend it most when they all
 turn alike: by the root of n times the root of their squares (Cauchy and Schwarz). A node's metric weighs how far they
 move what hangs from them, so of it counts n times the square of the node's length against that of all that hangs from
-its top.
+its top; all n times where joints slide, for which nothing that turns can stand in.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ LEAST = 1e-9
 def shares(model: Model, partition: Partition) -> np.ndarray:
     """How many times each node's metric counts (nodes + 1,) when its neighbours take over what they can."""
     p, n = partition, model.n
-    # how far each link is down its tree, and how many joints that can move it is below
-    depth, deepest = np.zeros((2, n + 1, 2))
-    step = np.stack((np.sqrt((model.placement[:, :3, 3] ** 2).sum(-1)), np.diff(model.coordinates.v_start) > 0), axis=1)
+    # how far each link is down its tree, and how many joints that can move and that slide it is below
+    depth, deepest = np.zeros((2, n + 1, 3))
+    movable, sliding = np.diff(model.coordinates.v_start) > 0, np.isin(model.coordinates.kinds, ("prismatic", "free"))
+    step = np.stack((np.sqrt((model.placement[:, :3, 3] ** 2).sum(-1)), movable, sliding), axis=1)
     for i, host in enumerate(model.parent.tolist()):
         # the world's is the last, where -1 finds it
         depth[i] = depth[host] + step[i]
     deepest[:n] = depth[:n]
     deepest[:n, 0] += np.sqrt((model.center**2).sum(-1))
-    deep = np.append(deepest[p.link], np.zeros((p.nodes + 1 - p.leaves, 2)), axis=0)
+    deep = np.append(deepest[p.link], np.zeros((p.nodes + 1 - p.leaves, 3)), axis=0)
     for i in range(n - 1, -1, -1):
         host = model.parent[i]
         deepest[host] = np.maximum(deepest[host], deepest[i])
@@ -43,9 +44,9 @@ def shares(model: Model, partition: Partition) -> np.ndarray:
         some = slice(p.starts[level], p.starts[level + 1])
         deep[some] = deep[p.child[p.starts[level] - p.blocks : p.starts[level + 1] - p.blocks]].max(1)
     top = p.link[p.top[: p.nodes]]
-    own, count = (deep[: p.nodes] - depth[top]).T
+    own, count, slide = (deep[: p.nodes] - depth[top]).T
     far = deepest[top, 0] - depth[top, 0]
-    part = np.where(own < far, own / np.maximum(far, 1e-300), 1.0)
+    part = np.where((own < far) & (slide == 0), own / np.maximum(far, 1e-300), 1.0)
     return np.append(np.maximum(count * part * part, LEAST), 0.0)
 
 
@@ -71,18 +72,32 @@ class Choice:
     def region(self, joints: int, kept: np.ndarray, enough: float) -> ActiveRegion:
         """The best nodes that have at most so many `joints`; or those `kept` (l,), ascending and closed upward, while
         their error is at most `enough`, or others would not be BETTER."""
-        p, left = self.partition, self.left
-        # no node without those above it
-        rank = np.append(left[:-1], np.inf)
-        rank = np.minimum(rank[self.nodes], rank[p.ancestry[self.nodes]].min(1))
-        nodes = self.nodes[np.lexsort((self.nodes, rank))[::-1]]
+        nodes = self._ranked()
         nodes = nodes[: int(np.searchsorted(np.cumsum(self._counts(nodes)), joints, side="right"))]
         error = self._without(nodes)
         if len(kept) and self._counts(kept).sum() <= joints:
             stays = self._without(kept)
             if stays <= max(BETTER**2 * error, enough**2):
                 nodes, error = kept, stays
-        links = p.joint[nodes - p.blocks].ravel()
+        return self._of(nodes, error)
+
+    def within(self, threshold: float) -> ActiveRegion:
+        """As few of the best nodes as leave an error of at most `threshold`; all if that is never so."""
+        nodes = self._ranked()
+        below = self.left[self.partition.child[nodes - self.partition.blocks]].sum(1)
+        rest = self.left[self.partition.root] + np.append(0.0, np.cumsum(below - self.left[nodes]))
+        enough = rest <= threshold * threshold
+        nodes = nodes[: int(enough.argmax()) if enough.any() else None]
+        return self._of(nodes, self._without(nodes))
+
+    def _ranked(self) -> np.ndarray:
+        """The nodes, the best first, and none without those above it."""
+        rank = np.append(self.left[:-1], np.inf)
+        rank = np.minimum(rank[self.nodes], rank[self.partition.ancestry[self.nodes]].min(1))
+        return self.nodes[np.lexsort((self.nodes, rank))[::-1]]
+
+    def _of(self, nodes: np.ndarray, error: float) -> ActiveRegion:
+        links = self.partition.joint[nodes - self.partition.blocks].ravel()
         return ActiveRegion(np.sort(links[self.movable[links]]), error**0.5)
 
     def _counts(self, nodes: np.ndarray) -> np.ndarray:

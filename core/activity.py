@@ -145,8 +145,7 @@ class Activity(Hierarchy):
         Single ones, where the papers' queue takes nodes, since velocities are known one by one. What moves already
         counts for `favour` times as much when it is ranked.
         """
-        if not threshold >= 0:
-            raise ValueError(f"the threshold of velocities is {threshold}; give a number of at least zero")
+        threshold = _threshold(threshold)
         some, squares = self._after(links, v, transient, interval)
         order = np.argsort(np.where(np.isin(some, links), favour, 1.0) * squares, kind="stable")
         rest = np.append(0.0, np.cumsum(squares[order]))
@@ -161,15 +160,24 @@ class Activity(Hierarchy):
         links `kept` (l,) as long as they are good `enough`, see `Choice.region`."""
         if not 0 <= joints <= self.model.n:
             raise ValueError(f"{joints} joints are to move; give a number from 0 to {self.model.n}")
+        kept = self.partition.closure(self.partition.owner[self._links(kept)])
+        return self._choice(links, v, transient, interval).region(joints, kept, enough)
+
+    def within(
+        self, links: np.ndarray, v: np.ndarray, transient: ApproximateAcceleration, interval: float, threshold: float
+    ) -> ActiveRegion:
+        """The nodes without which the error is at most `threshold` when others take over what they can, where `fewest`
+        counts single joints and all that they do; `transient` is compensated, too."""
+        return self._choice(links, v, transient, interval).within(_threshold(threshold))
+
+    def _choice(self, links: np.ndarray, v: np.ndarray, transient: ApproximateAcceleration, interval: float) -> Choice:
         p = self.partition
         some, squares = self._after(links, v, transient, interval)
         metric, owner = np.zeros(p.nodes + 1), p.owner[some]
         for nodes, values in ((owner, squares), (transient.frontier, interval * interval * transient.totals)):
             np.add.at(metric, nodes, values)
             np.add.at(metric, p.ancestry[nodes], values[:, None])
-        nodes = np.union1d(p.closure(owner), transient.nodes)
-        kept = p.closure(p.owner[self._links(kept)])
-        return Choice(p, nodes, self.share * metric, self._movable).region(joints, kept, enough)
+        return Choice(p, np.union1d(p.closure(owner), transient.nodes), self.share * metric, self._movable)
 
     def _after(
         self, links: np.ndarray, v: np.ndarray, transient: ApproximateAcceleration, interval: float
@@ -218,3 +226,9 @@ class Activity(Hierarchy):
         speed, ball = np.abs(rates), self._ball[links]
         speed[ball, :3] = np.sqrt((rates[ball, :3] ** 2).sum(-1, keepdims=True))
         return self._damping[links] + self._friction[links] / np.maximum(speed, CRAWL)
+
+
+def _threshold(threshold: float) -> float:
+    if not threshold >= 0:
+        raise ValueError(f"the threshold of velocities is {threshold}; give a number of at least zero")
+    return float(threshold)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .active_region import ActiveRegion
 from .activity import Activity
 from .contact import tangents
 from .hierarchy import ranges
@@ -32,6 +33,8 @@ an error grows with time, and is looked at as often as ever."""
 AT_ONCE = 4
 """What is met for the first time brings a refresh; after another of that kind only after so many steps where an error
 is given, else not before the next."""
+MOST = 0.5
+"""A threshold for which more than such a part of the joints would stand in for the others goes by single ones."""
 KEEP = 4.0
 """What moves counts for so many times its squared speed when single joints are ranked: moving on costs no impulse."""
 UNSEEN = 1e-6
@@ -45,7 +48,7 @@ class Adaptive:
     """How much of a model moves; one of:
 
     `threshold`: what the joints at rest would, together, move points of the model by until the next refresh, as a part
-    of its size; 0 for all joints, which is the exact method.
+    of its size, less what others are expected to take over if MOST need not move; 0 for all, the exact method.
     `joints`: how many are active at most, beside the free joints of what floats.
     `budget`: as many as so many seconds a frame allow on this machine; for previews, as no two runs are the same.
 
@@ -81,7 +84,7 @@ class Hybrid:
     meets; it is looked at anew when it has lasted so many as it `lasts` and, beyond, `until` a time [s].
 
     `before`: the model's state when the body took over, None while it does not; `error`: what was left out then, in the
-    terms of `Adaptive.threshold`; with a number of joints less what others are expected to take over.
+    terms of `Adaptive.threshold`; with a number of joints always less what others are expected to take over.
     """
 
     body: HybridModel
@@ -180,14 +183,13 @@ class Chooser:
             activity.drive(self._movable, _beyond_rest(world, state))
         before = np.unique(self._mover[state.v != 0.0])
         kept = np.setdiff1d(hybrid.body.active, self._floats) if hybrid else self._floats[:0]
-        active, error = self._chosen(before, kept, state, h)
+        active, error, stands_in = self._chosen(before, kept, state, h)
         lasts, touching = self.adaptive.interval, [_pressed(each) for each in (state, met) if each is not None]
         if hybrid is not None and np.array_equal(active, hybrid.body.active):
             body, gathered = hybrid.body, hybrid.world
             if self.adaptive.threshold is None and met is None:
                 lasts = min(2 * hybrid.lasts, LASTING * lasts)
         else:
-            stands_in = self.adaptive.threshold is None
             body = HybridModel.of(model, activity.zones(active), state, poses, stands_in=stands_in)
             if not np.isin(before, active).all():
                 moving = hybrid.body if hybrid else HybridModel.of(model, activity.zones(before), state)
@@ -204,26 +206,34 @@ class Chooser:
         """Seconds from one refresh to the next in steps of `h` seconds."""
         return max(self.adaptive.interval * h, SPAN)
 
-    def _chosen(self, before: np.ndarray, kept: np.ndarray, state: State, h: float) -> tuple[np.ndarray, float]:
+    def _chosen(self, before: np.ndarray, kept: np.ndarray, state: State, h: float) -> tuple[np.ndarray, float, bool]:
         """The links whose joints are to be active until the next refresh, in steps of `h` seconds, after those of
-        `before` were, those `kept` if they may be, and the error."""
-        adaptive, activity, span = self.adaptive, self.activity, self._span(h)
+        `before` were, those `kept` if they may be, the error, and whether they stand in for all others."""
+        threshold, joints, span = self.adaptive.threshold, self._budgeted(h), self._span(h)
         v = state.v[ranges(self.model.coordinates.v_start, before)]
-        threshold, joints = adaptive.threshold, self._budgeted(h)
         if threshold == 0.0:
-            return self._movable, 0.0
+            return self._movable, 0.0, False
+        stands_in = True
         if threshold is None:
-            transient = activity.accelerations(before, v, joints=joints, compensated=True)
-            region = activity.best(before, v, transient, span, joints, kept=kept, enough=UNSEEN / span)
-            missed = 0.0
+            transient = self.activity.accelerations(before, v, joints=joints, compensated=True)
+            region = self.activity.best(before, v, transient, span, joints, kept=kept, enough=UNSEEN / span)
         else:
-            # what others take over of what rests is estimated at best, and does not count
-            transient = activity.accelerations(before, v, threshold=0.5 * threshold / (span * span))
-            region = activity.fewest(before, v, transient, span, 0.5 * threshold / span, favour=KEEP)
-            missed = span * transient.error
+            region, stands_in = self._within(before, v, span)
         chosen = np.union1d(region.links, self._floats)
         # a body of no joints would be none
-        return chosen if len(chosen) else self._movable[:1], span * (region.error + missed)
+        return chosen if len(chosen) else self._movable[:1], span * region.error, stands_in
+
+    def _within(self, before: np.ndarray, v: np.ndarray, span: float) -> tuple[ActiveRegion, bool]:
+        """The region that the threshold asks for, and whether it stands in for what rests."""
+        activity, threshold = self.activity, self.adaptive.threshold / span
+        transient = activity.accelerations(before, v, threshold=0.5 * threshold / span, compensated=True)
+        region = activity.within(before, v, transient, span, threshold)
+        if len(region.links) <= MOST * len(self._movable):
+            return region, True
+        # what little rests is in single joints
+        transient = activity.accelerations(before, v, threshold=0.5 * threshold / span)
+        region = activity.fewest(before, v, transient, span, 0.5 * threshold, favour=KEEP)
+        return replace(region, error=region.error + span * transient.error), False
 
 
 def reaches(model: Model, reach: np.ndarray) -> np.ndarray:

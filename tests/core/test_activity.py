@@ -244,10 +244,14 @@ def test_a_budget_is_kept_and_spent_on_the_largest(seed):
     assert activity.accelerations(*body.given(), joints=60, threshold=np.inf).links.size == 0
 
 
-def test_shares_are_of_the_length_that_hangs_from_a_node():
+@pytest.mark.parametrize("slide", [None, 0, 7])
+def test_shares_are_of_the_length_that_hangs_from_a_node(slide):
     """Literal: of a chain of rods a node bends the part of itself, not of all below, where others bend in its stead,
-    most when all its joints turn alike."""
-    model = compile_model(chain(20, length=0.5))
+    most when all its joints turn alike. None slides in its stead."""
+    linkage = chain(20, length=0.5)
+    if slide is not None:
+        linkage[f"link.{slide}"].joint = Joint("prismatic")
+    model = compile_model(linkage)
     activity = Activity(model)
     p, inside = activity.partition, [set() for _ in range(activity.partition.nodes)]
     for leaf, link in enumerate(p.link.tolist()):
@@ -258,6 +262,8 @@ def test_shares_are_of_the_length_that_hangs_from_a_node():
             part, joints = (max(links - {20}, default=-0.5) + 0.5) / 19.5, len(links) - 1
         else:
             part, joints = (max(links) + 0.5 - min(links)) / (19.5 - min(links)), len(links) - 1
+        if slide in (links if 20 in links else links - {min(links)}):
+            part = 1.0
         assert activity.share[node] == pytest.approx(joints * part**2, abs=1e-8)
 
 
@@ -313,6 +319,13 @@ def test_the_region_is_the_top_of_the_tree_and_its_error_is_what_is_below(seed):
     assert (worst.links == region.links).all()
     seen = activity.best(*body.given(), found, 0.1, len(movable), kept=region.links[:1], enough=2.0 * errors[0])
     assert len(seen.links) < len(worst.links)
+    for part in (0.0, 0.01, 0.1, 0.5, 1.0):
+        near = activity.within(*body.given(), found, 0.1, part * errors[0])
+        assert near.error == pytest.approx(np.sqrt(left_out(p.root, near.links)), abs=1e-6)
+        assert near.error <= part * errors[0] + 1e-9
+        # nothing less is as good
+        fewer = activity.best(*body.given(), found, 0.1, max(len(near.links) - 1, 0))
+        assert not len(near.links) or fewer.error > part * errors[0] - 1e-9
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -366,6 +379,7 @@ REFUSED = {
     "forces has shape": lambda x: x.drive([0], np.zeros(2)),
     "the interval is -1 s": lambda x: x.best([], [], x.accelerations([], [], joints=1), -1, 1),
     "the threshold of velocities is nan": lambda x: x.fewest([], [], x.accelerations([], [], joints=1), 1.0, np.nan),
+    "the threshold of velocities is -1": lambda x: x.within([], [], x.accelerations([], [], joints=1), 1.0, -1),
     "5 joints are to move; give a number from 0 to 3": lambda x: x.best(
         [], [], x.accelerations([], [], joints=1), 1.0, 5
     ),

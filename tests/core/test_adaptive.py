@@ -152,6 +152,11 @@ def test_few_joints_bend_as_easily_as_all():
     for joints, part in ((10, 0.02), (40, 0.004)):
         path = run(model, 37, motion=motion, adaptive=Adaptive(joints=joints))
         assert np.linalg.norm((exact.world - path.world)[:, :, :3, 3], axis=-1).max() < part * 4.0
+    for threshold, part, share in ((1e-2, 0.002, 0.5), (1e-3, 0.001, 0.7)):
+        path = run(model, 37, motion=motion, adaptive=Adaptive(threshold=threshold))
+        assert np.linalg.norm((exact.world - path.world)[:, :, :3, 3], axis=-1).max() < part * 4.0
+        assert path.active[1:].mean() < share
+        assert path.left_out.max() <= threshold
 
 
 def test_a_time_budget_is_met_in_the_end():
