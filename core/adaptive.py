@@ -170,9 +170,11 @@ class Chooser:
         model, activity = self.model, self.activity
         moved = np.unique(self._placed[activity.q != state.q])
         activity.moved(moved, state.q)
-        given, twist, _, change = world.keyed(state.time, h)
+        given, twist, _, _ = world.keyed(state.time, h)
         if given is not None:
-            activity.lead(given, twist, change)
+            # what keys do until the next refresh is known
+            span = self._span(h)
+            activity.lead(given, twist, world.keyed(state.time + 0.5 * span, span)[3])
         poses = None
         if world.collider or len(world.loops):
             poses = link_poses(model, state.q, given)[0]
@@ -198,6 +200,9 @@ class Chooser:
             gathered = world.gathered(body)
         gathered = gathered.looking_near(body.enter(state), self._span(h))
         calm = 0.0 if met is None else AT_ONCE if self.adaptive.threshold is not None else np.inf
+        if len(active) == len(self._movable):
+            # no others can answer
+            calm = np.inf
         # a span may end between two steps, by rounding
         until = state.time + lasts / self.adaptive.interval * SPAN - 0.5 * h
         return Hybrid(body, gathered, error, np.concatenate(touching), calm, lasts, until), state

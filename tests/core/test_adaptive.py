@@ -196,6 +196,20 @@ def test_keyed_links_lead_zones():
     assert adaptive.active.mean() < 0.9
 
 
+@pytest.mark.parametrize("start", [0, 2])
+def test_what_keys_will_do_is_known(start):
+    """Steps may be so long that keys begin to move well before the next look: what follows them must move by then."""
+    linkage = without_shapes(chain(30, "spherical", damping=2e-2))
+    next(linkage.links()).keyed = True
+    model = compile_model(linkage)
+    poses = np.tile(link_poses(model, model.coordinates.zero())[0][model.assembly.slot], (7, 1, 1, 1))
+    poses[:, :, 0, 3] += 0.02 * np.maximum(np.arange(7) - start, 0)[:, None] ** 2
+    still = {"motion": Motion(poses, 1 / 24), "gravity": (0.0, 0.0, 0.0), "substeps": 3}
+    exact, adaptive = (run(model, 6, adaptive=a, **still) for a in (None, Adaptive(threshold=1e-3)))
+    assert adaptive.active[1].sum() > 5
+    assert np.abs(exact.world - adaptive.world)[:, :, :3, 3].max() < 0.02
+
+
 @pytest.mark.parametrize("adaptive", [Adaptive(threshold=1e-4), Adaptive(joints=4)])
 def test_what_keys_move_may_weigh_nothing(adaptive):
     """Objects that characters are connected to have no mass: that is not asked for, where keys say how they move."""
@@ -241,6 +255,11 @@ def test_what_keeps_touching_is_no_surprise():
     met = replace(hybrid, calm=0, touching=_pressed(state))
     assert not met.surprised(hybrid.body.enter(state))
     assert replace(met, touching=met.touching[:1]).surprised(hybrid.body.enter(state))
+    # where all move, nothing more can
+    chooser, whole = Chooser(Adaptive(joints=6), simulation.world, 1 / 24), simulation.state
+    for met in (None, whole):
+        every, _ = chooser.refreshed(simulation.world, None, whole, 1 / 480, met)
+        assert not replace(every, touching=every.touching[:0]).surprised(every.body.enter(whole))
 
 
 def test_people_fall_alike_and_touch_the_same_ground():
