@@ -8,22 +8,21 @@ dampers, and needs one pass of dynamics. Integrators for smooth systems are in s
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import reduce
 
 import numpy as np
 
+from .answers import Answers
 from .closing import ALMOST, PROJECTIONS, close
-from .constraints import RECOVERY, STRAIGHT, Rows, curving, gather, leaving, recall
+from .constraints import RECOVERY, Rows, gather, recall
 from .contact import Contacts
-from .dynamics import Solution, respond
-from .kinematics import Kinematics, Motions, bias, kinematics, link_poses, motions
+from .dynamics import Solution
+from .friction import Outcome
+from .kinematics import Motions, kinematics, motions
 from .limits import LimitRows
-from .loops import Hold, LeastNorm, loop_rows
+from .middle import Middle
 from .model import State
-from .packing import Packing
 from .response import resolve
 from .revision import FAINT, NOISE, REVISIONS, FixedPoint, strays, wrong
-from .spatial import exponential, pose, quaternion_matrix
 from .world import World
 
 STRAY = 0.008
@@ -165,18 +164,35 @@ def _recovered(world: World, q: np.ndarray, limits: LimitRows) -> np.ndarray:
     return world.model.coordinates.integrate(q, move[:-1], 1.0)
 
 
-def _recovered_in_loops(
-    world: World, rows: Rows, delassus: np.ndarray, moves: np.ndarray, q: np.ndarray, limits: LimitRows
-) -> np.ndarray:
+def _recovered_in_loops(world: World, answers: Answers, q: np.ndarray, limits: LimitRows) -> np.ndarray:
     """The same where loops are closed: along the limits' own answers, which keep the loops so in the first order.
     Moved one by one, joints would open the loops, and closing these would move others beyond their limits."""
-    gap = limits.gap[rows.limits.key]
+    gap = limits.gap[answers.rows.limits.key]
     past = np.flatnonzero(gap < 0.0)
     if not len(past):
         return q
     apart = -RECOVERY * gap[past]
-    push = np.linalg.lstsq(delassus[np.ix_(past, past)], apart, rcond=1e-10)[0]
-    return world.model.coordinates.integrate(q, moves[:, past] @ np.maximum(push, 0.0), 1.0)
+    push = np.linalg.lstsq(answers.delassus[np.ix_(past, past)], apart, rcond=1e-10)[0]
+    return world.model.coordinates.integrate(q, answers.moves[:, past] @ np.maximum(push, 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a step ends: the joints' velocities `v` (nv,), the `way` of half a step with them and coordinates `q` (nq,)
+    there. The rows' `impulses` (rows,), those that are missing to part overlaps, `parting` (rows,), and the solver's
+    `outcome`; `smooth` (nv,) the acceleration without them and `pull` (r,) the impulses of loops. The limits `beyond`
+    which joints may be, and by how much at most, `violation`."""
+
+    v: np.ndarray
+    way: tuple[np.ndarray, np.ndarray]
+    q: np.ndarray
+    impulses: np.ndarray
+    parting: np.ndarray
+    outcome: Outcome
+    smooth: np.ndarray
+    pull: np.ndarray
+    beyond: LimitRows | None
+    violation: float
 
 
 def _advance(
@@ -185,183 +201,123 @@ def _advance(
     """The state after one step, from whose middle on nothing is passed for `ahead` seconds, by default as many, how far
     beyond its limit [rad or m] the worst joint is that may have passed it, whether all loops are closed, whether it
     tells where long chains go, and speeds as `_knocked` gives them; `knocked` are those of the attempts before."""
-    model, c = world.model, world.model.columns
-    memory = state.memory
-    middle = state.time + 0.5 * h
-    # what led to the end of the last step leads to the middle of this
-    known = memory is not None and memory.h == h and memory.v is state.v
-    q = model.coordinates.moved(state.q, *(memory.way if known else model.coordinates.way(state.v, 0.5 * h)))
-    given, twist, twist_after, change = world.keyed(middle, h)
-    kin = kinematics(model, q, given)
-    expected = state.v if memory is None else state.v + 0.5 * h * memory.smooth
-    moving = motions(model, kin, expected, twist)
-    wrenches = heavier = None
-    if acting := world.acting:
-        start = motions(model, kin, state.v, twist).links if any(each.resists for each in acting) else None
-        parts = [each.on_links(model, kin, start, moving.links, middle, h) for each in acting]
-        wrenches, heavier = (reduce(np.add, part) for part in zip(*parts))
-    natural, links, across = bias(model, kin, moving, world.gravity, wrenches, change)
-    leading, bent, meant = moving, links, expected
+    model, memory, middle = world.model, state.memory, Middle.of(world, state, h)
+    leading, meant = middle.moving, middle.expected
+    forces = middle.forces(leading)
+    turning = forces[1]
     if memory is not None and np.count_nonzero(memory.lasting):
         # what presses on and on lets motion go on otherwise than alone
-        meant = expected + 0.5 * h * memory.lasting
-        if strays(world, meant, meant - expected, h) > FAINT:
-            leading = motions(model, kin, meant, twist)
-            natural, bent, across = bias(model, kin, leading, world.gravity, wrenches, change)
-    force, resistance = world.drive(q, state.v, h, middle)
-    natural[c.slot_of] += force
+        meant = middle.expected + 0.5 * h * memory.lasting
+        if strays(world, meant, meant - middle.expected, h) > FAINT:
+            leading = middle.led(meant)
+            forces = middle.forces(leading)
     asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
-    rows, asleep = gather(world, kin, moving, links, q, expected, ahead or h, asleep, knocked)
+    rows, asleep = gather(
+        world, middle.kin, middle.moving, turning, middle.q, middle.expected, ahead or h, asleep, knocked
+    )  # fmt: skip
     if ahead is None:
-        _bend(world, rows, kin, moving, q, 2.0 * meant - state.v, h, given, twist_after)
-    sleeps = (asleep[c.owner] > 0).nonzero()[0] if np.count_nonzero(asleep) else None
-    if sleeps is not None:
-        natural[sleeps] = 0.0
-    closing = loop_rows(model, kin, world.loops) if len(world.loops) else None
-    forces = np.concatenate((natural[:, None], rows.columns, *((closing.columns,) if closing else ())), axis=1)
-    loads = np.zeros((0, 6)) if memory is None else memory.loads
-    heavy = world.taut(kin, h, loads)
-    if heavier is not None:
-        heavy = replace(heavy, inertia=heavy.inertia + heavier)
-    kept = {} if world.grips else None
-    answer = respond(model, heavy, resistance, forces, bent, across, kept)
-    width, packing = rows.columns.shape[1], rows.packing
-    alone, pushes = answer[:, 0], answer[:, 1 : 1 + width]
-    hold, coupling, pull = None, np.zeros((0, len(rows.key))), np.zeros(0)
-    if closing:
-        hold = Hold.of(closing, answer[:, 1 + width :], h)
-        coupling = hold.coupling(pushes)
-        pushes = pushes + hold.pulls @ coupling
+        middle.bend(rows, middle.moving, meant)
+    answers = Answers.of(middle, rows, forces, asleep)
     known = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
-    delassus, moves = packing.together(rows.columns, pushes), pushes.take(c.slot_of, axis=0)
-    impulses = known
+    ending, answers, amiss = _ended(answers, meant, known)
+    if world.grips:
+        # what hands feel is what came out, with all that was met; bases of clusters move too, without joint velocities
+        change = answers.accelerations(ending.impulses, ending.pull)
+        held = answers.held(np.flatnonzero(ending.impulses))
+        solved = Solution(model, middle.kin, leading, change, forces[1], answers.kept, **held)
+        world.grips.last["solved"] = solved
+    kept = _remembered(answers, ending, known, asleep)
+    hold, q, violation, closed = answers.hold, ending.q, ending.violation, True
+    if violation > 0.0:
+        q = _recovered_in_loops(world, answers, q, ending.beyond) if hold else _recovered(world, q, ending.beyond)
+    if hold:
+        q, closed = hold.closed(model, q, world.given(state.time + h))
+        violation = world.limits.violation(q)
+    faster = None
+    if len(rows.contacts) and h * np.abs(ending.v - middle.expected).max() * max(world.size, 1.0) > world.room(h):
+        faster = _knocked(middle, motions(model, middle.kin, ending.v, middle.twist_after), knocked)
+    return State(q, ending.v, state.time + h, kept), violation, closed, amiss <= NOISE, faster
+
+
+def _ended(answers: Answers, meant: np.ndarray, impulses: np.ndarray) -> tuple[Ending, Answers, float]:
+    """How a step ends, `impulses` (rows,) being a guess; in long chains where forces are of the velocities `meant`
+    (nv,) in its middle found anew at those that come out, with the answers there and how `wrong` they still are."""
+    middle, rows = answers.middle, answers.rows
+    world, h = middle.world, middle.h
     point, amiss = FixedPoint(), 0.0
     for revision in range(REVISIONS + 1):
-        smooth = alone[c.slot_of]
-        free = state.v + h * smooth
-        if hold:
-            pull = hold.impulses(closing.rate(motions(model, kin, free, twist_after).links))
-            free = free + hold.pulls[c.slot_of] @ pull
-            smooth = (free - state.v) / h
-        velocity = rows.velocity(model, kin, free, twist_after)
-        for attempt in range(CORRECTIONS + 1):
-            impulses, parting, outcome = resolve(world, rows, delassus, velocity, impulses, h)
-            v = free + packing.spread(moves, c.slot_of, impulses)
-            way = model.coordinates.way(v, 0.5 * h)
-            apart = np.count_nonzero(parting)
-            if apart:
-                # overlaps part by moving, and what moves so is not faster for it
-                further = v + 2.0 * packing.spread(moves, c.slot_of, parting)
-                after = model.coordinates.integrate(q, further, 0.5 * h)
-            else:
-                after = model.coordinates.moved(q, *way)
-            beyond = _beyond(world, rows, after, v, h)
-            violation = max(0.0, -beyond.gap.min()) if beyond else 0.0
-            if violation < STRAY or attempt == CORRECTIONS or not len(rows.limits):
-                break
-            # a limit is met once more where the joint went, not only where it was expected to go
-            near = len(rows.limits)
-            rows.bound[:near] += np.maximum(-beyond.gap[rows.limits.key], 0.0) / (0.5 * h)
+        ending = _met(answers, impulses)
         # what hands feel is of the velocities that were expected
         if world.grips or not world.is_long:
             break
-        halfway = 0.5 * (state.v + v)
+        halfway = 0.5 * (middle.state.v + ending.v)
         off = halfway - meant
-        amiss = wrong(world, halfway, off, h, np.count_nonzero(impulses) > 0)
+        amiss = wrong(world, halfway, off, h, np.count_nonzero(ending.impulses) > 0)
         if amiss <= 1.0 or revision == REVISIONS or point.stuck(amiss):
             break
-        meant = point.next(meant, off, amiss)
-        led = motions(model, kin, meant, twist)
-        turned = bias(model, kin, led, world.gravity, wrenches, change)
-        _bend(world, rows, kin, led, q, 2.0 * meant - state.v, h, given, twist_after)
-        natural = turned[0]
-        natural[c.slot_of] += force
-        if sleeps is not None:
-            natural[sleeps] = 0.0
-        alone = respond(model, heavy, resistance, natural[:, None], *turned[1:])[:, 0]
-    if world.grips:
-        # what hands feel is what came out, with all that was met; bases of clusters move too, without joint velocities
-        change = alone + packing.spread(pushes, np.arange(len(pushes)), impulses) / h
-        if hold:
-            change += hold.pulls @ pull / h
-        held = _holding(hold, packing, pushes, delassus, np.flatnonzero(impulses))
-        world.grips.last["solved"] = Solution(model, kin, leading, change, bent, kept, **held)
+        meant, impulses = point.next(meant, off, amiss), ending.impulses
+        led = middle.led(meant)
+        middle.bend(rows, led, meant)
+        answers = answers.to(middle.forces(led))
+    return ending, answers, amiss
+
+
+def _met(answers: Answers, impulses: np.ndarray) -> Ending:
+    """How a step ends with the limits and contacts that it meets, `impulses` (rows,) being a guess."""
+    middle, rows = answers.middle, answers.rows
+    world, model, h, q = middle.world, middle.world.model, middle.h, middle.q
+    free, smooth, pull = answers.free()
+    velocity = rows.velocity(model, middle.kin, free, middle.twist_after)
+    near = len(rows.limits)
+    for attempt in range(CORRECTIONS + 1):
+        impulses, parting, outcome = resolve(world, rows, answers.delassus, velocity, impulses, h)
+        v = free + answers.moved(impulses)
+        way = model.coordinates.way(v, 0.5 * h)
+        if np.count_nonzero(parting):
+            # overlaps part by moving, and what moves so is not faster for it
+            after = model.coordinates.integrate(q, v + 2.0 * answers.moved(parting), 0.5 * h)
+        else:
+            after = model.coordinates.moved(q, *way)
+        beyond = _beyond(world, rows, after, v, h)
+        violation = max(0.0, -beyond.gap.min()) if beyond else 0.0
+        if violation < STRAY or attempt == CORRECTIONS or not near:
+            break
+        # a limit is met once more where the joint went, not only where it was expected to go
+        rows.bound[:near] += np.maximum(-beyond.gap[rows.limits.key], 0.0) / (0.5 * h)
+    return Ending(v, way, after, impulses, parting, outcome, smooth, pull, beyond, violation)
+
+
+def _remembered(answers: Answers, ending: Ending, known: np.ndarray, asleep: np.ndarray) -> Memory:
+    """What a step leaves to the next; `known` (rows,) are the impulses that were left to it."""
+    middle, rows, hold = answers.middle, answers.rows, answers.hold
+    world, h, before, impulses = middle.world, middle.h, middle.state.memory, ending.impulses
     pushes = impulses[rows.contact_rows].reshape(-1, 3)
-    met = pushes[:, 0] != 0.0
-    if apart:
-        met |= parting[rows.normals] != 0.0
-    touched = rows.contacts.pairs(met)
+    touched = rows.contacts.pairs((pushes[:, 0] != 0.0) | (ending.parting[rows.normals] != 0.0))
     if np.count_nonzero(asleep):
         resting = np.flatnonzero(asleep)
-        lying = np.stack((resting, np.full(len(resting), model.assembly.links)), axis=1)
+        lying = np.stack((resting, np.full(len(resting), world.model.assembly.links)), axis=1)
         touched = np.concatenate((touched, lying))
-    lasting = np.zeros_like(v)
-    if (world.is_long or world.grips) and memory is not None and memory.h > BRIEF and np.count_nonzero(known):
-        before = known * (h / memory.h)
-        steady = np.where(impulses * before > 0.0, np.minimum(np.abs(impulses), np.abs(before)), 0.0)
-        lasting = packing.spread(moves, c.slot_of, np.copysign(steady, impulses)) / h
+    lasting = np.zeros_like(ending.v)
+    if (world.is_long or world.grips) and before is not None and before.h > BRIEF and np.count_nonzero(known):
+        then = known * (h / before.h)
+        steady = np.where(impulses * then > 0.0, np.minimum(np.abs(impulses), np.abs(then)), 0.0)
+        lasting = answers.moved(np.copysign(steady, impulses)) / h
     memory = Memory(
-        smooth, lasting, rows.key, impulses, asleep, touched, rows.contacts, pushes, h, outcome.iterations,
-        outcome.residual, v, way,
+        ending.smooth, lasting, rows.key, impulses, asleep, touched, rows.contacts, pushes, h,
+        ending.outcome.iterations, ending.outcome.residual, ending.v, ending.way,
     )  # fmt: skip
-    closed = True
-    if violation > 0.0 and not hold:
-        after = _recovered(world, after, beyond)
-    if hold:
-        if violation > 0.0:
-            after = _recovered_in_loops(world, rows, delassus, moves, after, beyond)
-        after, closed = hold.closed(model, after, world.given(state.time + h))
-        violation = world.limits.violation(after)
-        memory = replace(memory, loads=closing.wrenches((pull + coupling @ impulses) / h), rank=hold.norm.rank)
-    faster = None
-    if len(pushes) and h * np.abs(v - expected).max() * max(world.size, 1.0) > world.room(h):
-        faster = _knocked(world, kin, moving, motions(model, kin, v, twist_after), knocked, h)
-    return State(after, v, state.time + h, memory), violation, closed, amiss <= NOISE, faster
+    if not hold:
+        return memory
+    loads = hold.rows.wrenches((ending.pull + answers.coupling @ impulses) / h)
+    return replace(memory, loads=loads, rank=hold.norm.rank)
 
 
-def _bend(
-    world: World, rows: Rows, kin: Kinematics, moving: Motions, q: np.ndarray, v: np.ndarray, h: float,
-    given: np.ndarray | None, twist: np.ndarray | None,
-) -> None:  # fmt: skip
-    """Has contacts of long chains meet what moves on curves where they are worth it: until the middle of the next step,
-    as long as this of `h` seconds, joints move on with velocities `v` (nv,), and keyed links with twists (n, 6) from
-    where they are `given`."""
-    if not len(rows.contacts) or not world.is_long:
-        return
-    model, turn = world.model, h * max(float(np.abs(moving.links[:, :3]).max()), world.bent(v))
-    if 0.5 * world.deepest * turn * turn <= STRAIGHT and not rows.curve.any():
-        return
-    if given is not None:
-        given = given @ pose(quaternion_matrix(exponential(h * twist[:, :3])), h * twist[:, 3:])
-    later = link_poses(model, model.coordinates.moved(q, *model.coordinates.way(v, h)), given)[0]
-    curve = curving(model, rows.contacts, kin, motions(model, kin, v, twist), later, h)
-    # half a step before and after its end, what slides on a surface is as far off that as it curves away meanwhile
-    rows.bend(curve, leaving(world, rows.contacts.gap - 0.25 * h * curve[:, 0], h))
-
-
-def _holding(hold: Hold | None, packing: Packing, pushes: np.ndarray, delassus: np.ndarray, met: np.ndarray) -> dict:
-    """What of a `Solution` tells how loops answer further forces, and the rows `met` (m,), limits and contacts that
-    press: for a moment these hold like loops do."""
-    inverse, columns = np.zeros((0, 0)), np.zeros((len(pushes), 0))
-    if hold:
-        inverse, columns = hold.norm.inverse, hold.pulls
-    r, m = len(inverse), len(met)
-    if r + m == 0:
-        return {}
-    among = LeastNorm.of(delassus[np.ix_(met, met)])
-    both = np.zeros((r + m, r + m))
-    both[:r, :r], both[r:, r:] = inverse, among.inverse
-    columns = np.concatenate((columns, packing.apart(pushes, met)), axis=1)
-    return {"pulls": columns, "held": np.arange(r + m), "norm": LeastNorm(both, among.rank)}
-
-
-def _knocked(
-    world: World, kin: Kinematics, moving: Motions, after: Motions, knocked: np.ndarray | float, h: float
-) -> np.ndarray | None:
+def _knocked(middle: Middle, after: Motions, knocked: np.ndarray | float) -> np.ndarray | None:
     """The speeds (slots,) after a step of links that go farther in it than contacts were looked for, or None if there
     are none such; `knocked` as far as they were known."""
+    world, kin, h = middle.world, middle.kin, middle.h
     speeds = world.fastest(kin, after)
-    late = speeds > 1.5 * (world.fastest(kin, moving) + knocked) + world.room(h) / h
+    late = speeds > 1.5 * (world.fastest(kin, middle.moving) + knocked) + world.room(h) / h
     return np.where(late, speeds, 0.0) if late.any() else None
 
 

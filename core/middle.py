@@ -1,0 +1,90 @@
+"""The middle of a step: the pose and the motion for which its equations are set up, and what acts there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from .constraints import STRAIGHT, Rows, curving, leaving
+from .kinematics import Kinematics, Motions, bias, kinematics, link_poses, motions
+from .model import State
+from .spatial import exponential, pose, quaternion_matrix
+from .world import World
+
+
+@dataclass(frozen=True)
+class Middle:
+    """Half a step of `h` seconds after a `state`: joint coordinates `q` (nq,) and their kinematics `kin`, the
+    velocities `expected` there (nv,), and how the links are `moving` with these.
+
+    Of keyed links the transforms `given`, the twists there and at the step's end, `twist` and `twist_after`, and their
+    rates of `change`, as `World.keyed` has them. Of force fields the `wrenches` (links, 6) and what makes links
+    `heavier` (links, 6, 6), None without. The `force` (nv,) of springs and dampers, and their `resistance` (nv,).
+    """
+
+    world: World
+    state: State
+    h: float
+    q: np.ndarray
+    kin: Kinematics
+    expected: np.ndarray
+    moving: Motions
+    given: np.ndarray | None
+    twist: np.ndarray | None
+    twist_after: np.ndarray | None
+    change: np.ndarray | None
+    wrenches: np.ndarray | None
+    heavier: np.ndarray | None
+    force: np.ndarray
+    resistance: np.ndarray
+
+    @classmethod
+    def of(cls, world: World, state: State, h: float) -> Middle:
+        model, memory, time = world.model, state.memory, state.time + 0.5 * h
+        # what led to the end of the last step leads to the middle of this
+        known = memory is not None and memory.h == h and memory.v is state.v
+        q = model.coordinates.moved(state.q, *(memory.way if known else model.coordinates.way(state.v, 0.5 * h)))
+        given, twist, twist_after, change = world.keyed(time, h)
+        kin = kinematics(model, q, given)
+        expected = state.v if memory is None else state.v + 0.5 * h * memory.smooth
+        moving = motions(model, kin, expected, twist)
+        wrenches = heavier = None
+        if acting := world.acting:
+            start = motions(model, kin, state.v, twist).links if any(each.resists for each in acting) else None
+            parts = [each.on_links(model, kin, start, moving.links, time, h) for each in acting]
+            wrenches, heavier = (reduce(np.add, part) for part in zip(*parts))
+        return cls(
+            world, state, h, q, kin, expected, moving, given, twist, twist_after, change, wrenches, heavier,
+            *world.drive(q, state.v, h, time),
+        )  # fmt: skip
+
+    def led(self, v: np.ndarray) -> Motions:
+        """How the links move with joint velocities `v` (nv,)."""
+        return motions(self.world.model, self.kin, v, self.twist)
+
+    def forces(self, moving: Motions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The forces (slots,) where links move so, and `kinematics.bias`'s accelerations (links, 6) and (joints, 6)."""
+        model = self.world.model
+        natural, links, across = bias(model, self.kin, moving, self.world.gravity, self.wrenches, self.change)
+        natural[model.columns.slot_of] += self.force
+        return natural, links, across
+
+    def bend(self, rows: Rows, moving: Motions, meant: np.ndarray) -> None:
+        """Has contacts of long chains meet what moves on curves where they are worth it: until the middle of the next
+        step, as long as this, joints move on with the velocities that `meant` (nv,) here lead to, and keyed links with
+        their twists."""
+        if not len(rows.contacts) or not self.world.is_long:
+            return
+        world, model, h, v = self.world, self.world.model, self.h, 2.0 * meant - self.state.v
+        turn = h * max(float(np.abs(moving.links[:, :3]).max()), world.bent(v))
+        if 0.5 * world.deepest * turn * turn <= STRAIGHT and not rows.curve.any():
+            return
+        given, twist = self.given, self.twist_after
+        if given is not None:
+            given = given @ pose(quaternion_matrix(exponential(h * twist[:, :3])), h * twist[:, 3:])
+        later = link_poses(model, model.coordinates.moved(self.q, *model.coordinates.way(v, h)), given)[0]
+        curve = curving(model, rows.contacts, self.kin, motions(model, self.kin, v, twist), later, h)
+        # half a step before and after its end, what slides on a surface is as far off that as it curves away meanwhile
+        rows.bend(curve, leaving(world, rows.contacts.gap - 0.25 * h * curve[:, 0], h))
