@@ -170,10 +170,10 @@ class Chooser:
         model, activity = self.model, self.activity
         moved = np.unique(self._placed[activity.q != state.q])
         activity.moved(moved, state.q)
-        given, twist, _, _ = world.keyed(state.time, h)
+        given, twist = world.keyed(state.time, h)[:2]
+        span = self._span(h)
         if given is not None:
             # what keys do until the next refresh is known
-            span = self._span(h)
             activity.lead(given, twist, world.keyed(state.time + 0.5 * span, span)[3])
         poses = None
         if world.collider or len(world.loops):
@@ -198,7 +198,7 @@ class Chooser:
                 both = activity.zones(np.union1d(before, active))
                 state = replace(state, v=stopped(moving, both, body, state, given))
             gathered = world.gathered(body)
-        gathered = gathered.looking_near(body.enter(state), self._span(h))
+        gathered = gathered.looking_near(body.enter(state), span)
         calm = 0.0 if met is None else AT_ONCE if self.adaptive.threshold is not None else np.inf
         if len(active) == len(self._movable):
             # no others can answer
