@@ -44,7 +44,10 @@ time.sleep(60)
 """
 
 
-def until(happens, seconds: float = 30.0) -> bool:
+PATIENCE = 30.0
+
+
+def until(happens, seconds: float = PATIENCE) -> bool:
     """Whether something happens, soon or, on a busy machine, later."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -78,7 +81,7 @@ def test_a_hand_in_another_process_pulls_and_feels(capfd):
 
         assert until(frame)
         assert companion.alive
-        measured = companion.end()
+        measured = companion.end(PATIENCE)
     assert measured["us"] > 0.0
     assert measured["rate_hz"] > 0.0
     assert not companion.alive

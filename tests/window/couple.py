@@ -30,7 +30,7 @@ with mailbox.Mailboxes(coupling.sizes()) as boxes:
             time.sleep(1 / 60)
             forces.fresh()
             felt = max(felt, abs(forces.message[4]))
-        found |= {"felt": felt, **process.end()}
-    found["ended"] = not process.alive
+        found |= {"felt": felt, **process.end(PATIENCE)}
+    found["left"] = process.process.returncode
 with open(sys.argv[-1], "w", encoding="utf-8") as file:
     json.dump({name: value for name, value in found.items() if name != "bins"}, file)
