@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .friction import Moments, Outcome, solve
+from .friction import Moments, Outcome
 from .groups import joined
+from .pressing import part, solve_pressing
 
 PACK = 48
 """Small islands are solved together until they have so many rows: less would not fill the time of a call of numpy."""
@@ -52,34 +53,19 @@ def solve_islands(
     """
     last = island.max(initial=0)
     if last == 0:
-        return solve(G, u, friction, limits=limits, moments=moments, warm=warm, **stop)
-    moments = moments or Moments()
-    contact = island[limits:]
-    rolls, spins = contact[moments.rolling_owner], contact[moments.torsion_owner]
-    row = np.concatenate((island[:limits], contact.repeat(3), rolls.repeat(2), spins))
-    size = np.bincount(row, minlength=last + 1)
+        return solve_pressing(G, u, friction, limits=limits, moments=moments, warm=warm, **stop)
+    height = np.ones(len(island))
+    height[limits:] = 3.0
+    if moments is not None:
+        np.add.at(height, limits + moments.rolling_owner, 2.0)
+        np.add.at(height, limits + moments.torsion_owner, 1.0)
+    size = np.bincount(island, height)
     pack = (size.cumsum() - size) // PACK
     impulses, iterations, residual, converged = np.zeros(len(u)), 0, 0.0, True
-    for part in np.unique(pack).tolist():
-        among = pack == part
-        rows, mine = among[row].nonzero()[0], among[contact]
-        number = mine.cumsum() - 1
-        r, s = among[rolls], among[spins]
-        own = Moments(
-            moments.rolling[r],
-            number[moments.rolling_owner[r]],
-            moments.torsion[s],
-            number[moments.torsion_owner[s]],
-        )
-        impulses[rows], outcome = solve(
-            G[rows[:, None], rows],
-            u[rows],
-            friction[mine],
-            limits=int(among[island[:limits]].sum()),
-            moments=own,
-            warm=None if warm is None else warm[rows],
-            **stop,
-        )
+    for number in np.unique(pack).tolist():
+        units = (pack == number)[island]
+        rows, problem = part(G, u, friction, units, limits=limits, moments=moments, warm=warm)
+        impulses[rows], outcome = solve_pressing(**problem, **stop)
         iterations, residual = max(iterations, outcome.iterations), max(residual, outcome.residual)
         converged &= outcome.converged
     return impulses, Outcome(iterations, residual, converged)
