@@ -12,7 +12,8 @@ import numpy as np
 from .friction import Moments, Outcome, solve
 
 IDLE = 32
-"""Where no more than so many contacts do not press, to find them costs as much as to solve with them."""
+"""Contacts that do not press are left out where they are more than so many, and more than those that do: else to find
+out which they are, in several solutions, costs more than it saves."""
 
 
 def part(
@@ -55,7 +56,8 @@ def solve_pressing(
     presses = u[normals] < 0.0
     if warm is not None:
         presses |= warm[normals] > 0.0
-    if np.count_nonzero(~presses) <= IDLE:
+    pressing = np.count_nonzero(presses)
+    if len(presses) - pressing <= max(IDLE, pressing):
         return solve(G, u, friction, limits=limits, moments=moments, warm=warm, tolerance=tolerance, **stop)
     allowed, iterations = -tolerance * np.abs(u).max(), 0
     while True:

@@ -76,6 +76,10 @@ def test_only_what_presses_is_solved(monkeypatch):
     assert solved == [15]
     assert np.allclose(impulses[:15:3], -u[:15:3])
     assert not impulses[15:].any()
+    # to find those that do not press takes more than one solution, which does not pay where most do
+    u[: 3 * 201 : 3] = -1.0
+    solve_pressing(G, u, np.full(400, 0.5))
+    assert solved == [15, 1200]
 
 
 def test_a_part_has_its_own_limits_contacts_and_moments():
