@@ -51,8 +51,7 @@ def solve_islands(
     `island` (limits + contacts,) are the numbers that `islands` gave, and G's elements between two islands are taken
     for zero. Residuals are shares of the fastest approach among what is solved together.
     """
-    last = island.max(initial=0)
-    if last == 0:
+    if island.max(initial=0) == 0:
         return solve_pressing(G, u, friction, limits=limits, moments=moments, warm=warm, **stop)
     height = np.ones(len(island))
     height[limits:] = 3.0
@@ -60,11 +59,10 @@ def solve_islands(
         np.add.at(height, limits + moments.rolling_owner, 2.0)
         np.add.at(height, limits + moments.torsion_owner, 1.0)
     size = np.bincount(island, height)
-    pack = (size.cumsum() - size) // PACK
+    pack = ((size.cumsum() - size) // PACK)[island]
     impulses, iterations, residual, converged = np.zeros(len(u)), 0, 0.0, True
     for number in np.unique(pack).tolist():
-        units = (pack == number)[island]
-        rows, problem = part(G, u, friction, units, limits=limits, moments=moments, warm=warm)
+        rows, problem = part(G, u, friction, pack == number, limits=limits, moments=moments, warm=warm)
         impulses[rows], outcome = solve_pressing(**problem, **stop)
         iterations, residual = max(iterations, outcome.iterations), max(residual, outcome.residual)
         converged &= outcome.converged
