@@ -99,17 +99,17 @@ class Run:
     response: np.ndarray
 
 
-def run(case: Case, model: Model, adaptive: Adaptive | None, patience: float) -> Run:
+def run(case: Case, model: Model, adaptive: Adaptive | None, patience: float, frames: int) -> Run:
     simulation = Simulation(
         model, scenery=case.scenery, motion=case.motion, state=case.state, frame_time=FRAME_TIME,
         substeps=case.substeps, adaptive=adaptive,
     )  # fmt: skip
     response, spent = [], 0.0
-    frames = simulation.run(round(SECONDS / FRAME_TIME) + 1)
+    running = simulation.run(frames)
     while spent < patience:
         begin = time.perf_counter()
         try:
-            frame = next(frames, None)
+            frame = next(running, None)
         except SimulationError as reason:
             print(reason, file=sys.stderr)
             break
@@ -146,8 +146,10 @@ def measure(name: str, scale: float) -> dict:
     case = CASES[name](scale)
     model = compile_model(case.linkage)
     patience = PATIENCE if scale <= 1 else LARGE_PATIENCE
-    theirs, ours = (run(case, model, each, patience) for each in (None, Adaptive(joints=case.joints)))
-    frames = min(len(ours.tip), len(theirs.tip))
+    theirs = run(case, model, None, patience, round(SECONDS / FRAME_TIME) + 1)
+    # more would not be compared
+    ours = run(case, model, Adaptive(joints=case.joints), patience, len(theirs.tip))
+    frames = len(ours.tip)
     length = float(np.linalg.norm(model.placement[1:, :3, 3], axis=1).sum())
     error = np.linalg.norm(ours.tip[:frames] - theirs.tip[:frames], axis=1) / length
     exact, adaptive = (x.seconds[: frames - 1].mean() for x in (theirs, ours))
