@@ -7,7 +7,7 @@ and nothing is passed through.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -110,12 +110,61 @@ class Side:
     at: slice | np.ndarray
 
 
+@dataclass(frozen=True)
+class Near:
+    """What a step may meet: m of all the limits, `every`, and k contacts; the lowest velocities `bound` (m + k,)
+    [rad/s or m/s] that limits and normals are allowed; and who still sleeps, `asleep` (slots + 1,): what comes near
+    wakes."""
+
+    every: LimitRows
+    limits: LimitRows
+    contacts: Contacts
+    bound: np.ndarray
+    asleep: np.ndarray
+
+    def only(self, which: np.ndarray) -> Near:
+        """The same with some of the contacts, `which` (k,), alone."""
+        chosen = np.append(np.ones(len(self.limits), dtype=bool), which)
+        return replace(self, contacts=self.contacts.only(which), bound=self.bound[chosen])
+
+    def rows(self, world: World, kin: Kinematics) -> Rows:
+        """Their rows, in the pose `kin`, with nothing that curves."""
+        model, every, limits, contacts, asleep = world.model, self.every, self.limits, self.contacts, self.asleep
+        m, k = len(limits), len(contacts)
+        moments = contacts.meeting.moments
+        slots = len(model.columns.link)
+        curve = np.zeros((k, 3))
+        if not m + k:
+            columns, island = np.zeros((slots, 0)), np.zeros(0, int)
+            return Rows(
+                every, limits, contacts, columns, [], self.bound, curve, limits.key, moments, island, Packing.none(0)
+            )  # fmt: skip
+        island = _islands(world, limits, contacts, asleep)
+        packing = _packed(world, limits, contacts, moments, island)
+        columns = np.zeros((slots + 1, packing.width))
+        if m:
+            # what a limit does not need of its three freedoms lands in a row of its own
+            columns[model.columns.slot_or_none.take(limits.freedoms), packing.column[:m, None]] = limits.weights
+        columns = columns[:-1]
+        sides: list[Side] = []
+        key = limits.key
+        if k:
+            sides = _sides(model, kin, contacts, moments, m)
+            for side in sides:
+                at = packing.column[side.at] if packing.packed else side.at
+                push(model, kin, side.link, side.wrenches, columns, at, side.against)
+            key = np.concatenate((key, contacts.meeting.row_keys))
+        if np.count_nonzero(asleep):
+            columns[asleep[model.columns.owner] > 0] = 0.0
+        return Rows(every, limits, contacts, columns, sides, self.bound.copy(), curve, key, moments, island, packing)
+
+
 def gather(
     world: World, kin: Kinematics, moving: Motions, turning: np.ndarray, q: np.ndarray, v: np.ndarray, h: float,
     asleep: np.ndarray, knocked: np.ndarray | float = 0.0,
-) -> tuple[Rows, np.ndarray]:  # fmt: skip
+) -> Near:  # fmt: skip
     """The limits and contacts that a step of `h` seconds from joint coordinates `q` (nq,) with velocities `v` (nv,) may
-    meet, and who still sleeps of those who were `asleep` (slots + 1,): what comes near wakes.
+    meet, where those were `asleep` (slots + 1,).
 
     `turning` (links, 6) are the links' bias accelerations within their clusters. Raises LinAlgError for more than
     MOST_ROWS of what is far.
@@ -130,37 +179,10 @@ def gather(
     m, k = len(limits), len(contacts)
     if 3 * k > MOST_ROWS and 3 * np.count_nonzero(contacts.gap > world.size) > MOST_ROWS:
         raise np.linalg.LinAlgError(f"a step may meet {k} contacts from far away; take shorter steps")
-    moments = contacts.meeting.moments
-    slots = len(model.columns.link)
-    if not m + k:
-        columns, bound, island = np.zeros((slots, 0)), np.zeros(0), np.zeros(0, int)
-        curve = np.zeros((0, 3))
-        rows = Rows(
-            every, limits, contacts, columns, [], bound, curve, limits.key, moments, island, Packing.none(0)
-        )  # fmt: skip
-        return rows, asleep
-    island = _islands(world, limits, contacts, asleep)
-    packing = _packed(world, limits, contacts, moments, island)
-    columns = np.zeros((slots + 1, packing.width))
-    if m:
-        # what a limit does not need of its three freedoms lands in a row of its own
-        columns[model.columns.slot_or_none.take(limits.freedoms), packing.column[:m, None]] = limits.weights
-    columns = columns[:-1]
-    sides: list[Side] = []
-    key = limits.key
-    if k:
-        sides = _sides(model, kin, contacts, moments, m)
-        for side in sides:
-            at = packing.column[side.at] if packing.packed else side.at
-            push(model, kin, side.link, side.wrenches, columns, at, side.against)
-        key = np.concatenate((key, contacts.meeting.row_keys))
-    if np.count_nonzero(asleep):
-        columns[asleep[model.columns.owner] > 0] = 0.0
     bound = np.empty(m + k)
     bound[:m] = (np.minimum(-limits.gap, 0.0) - world.limits.bend(limits, q, v, h)) / h
     bound[m:] = leaving(world, contacts.gap, h) + _swung(world, kin, moving, turning, contacts, h)
-    curve = np.zeros((k, 3))
-    return Rows(every, limits, contacts, columns, sides, bound, curve, key, moments, island, packing), asleep
+    return Near(every, limits, contacts, bound, asleep)
 
 
 def leaving(world: World, gap: np.ndarray, h: float) -> np.ndarray:
@@ -234,17 +256,36 @@ def _swung(
 
 def _approach(model: Model, kin: Kinematics, moving: Motions, turning: np.ndarray, contacts: Contacts) -> np.ndarray:
     """How the gaps' rates change (k,) by the links' turning alone: a swung foot comes down on a curve."""
+    link, arm, twist, between = _at_contacts(model, kin, moving, contacts, contacts.center)
+    bent = turning.take(link, axis=0)
+    velocity = twist[:, 3:] + cross(twist[:, :3], arm)
+    change = bent[:, 3:] + cross(bent[:, :3], arm) + cross(twist[:, :3], velocity)
+    return _along_normals(contacts, between, change)
+
+
+def parting(model: Model, kin: Kinematics, moving: Motions, contacts: Contacts) -> np.ndarray:
+    """The velocities (k,) [m/s] by which contacts part, along their normals, as links are `moving`."""
+    _, arm, twist, between = _at_contacts(model, kin, moving, contacts, contacts.point)
+    return _along_normals(contacts, between, twist[:, 3:] + cross(twist[:, :3], arm))
+
+
+def _at_contacts(
+    model: Model, kin: Kinematics, moving: Motions, contacts: Contacts, place: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """The links of contacts at a `place` (k, 3) of theirs, and then those that others of these touch at their points,
+    which are `between` links; from where they are turned about, how they move, and `between`."""
     between = (contacts.other != model.assembly.links).nonzero()[0]
-    link, place = contacts.link, contacts.center
+    link = contacts.link
     if len(between):
         link = np.concatenate((link, contacts.other[between]))
         place = np.concatenate((place, contacts.point[between]))
-    arm, twist, bent = (x.take(link, axis=0) for x in (kin.origins, moving.links, turning))
-    arm = place - arm
-    velocity = twist[:, 3:] + cross(twist[:, :3], arm)
-    acceleration = bent[:, 3:] + cross(bent[:, :3], arm) + cross(twist[:, :3], velocity)
-    result = acceleration[: len(contacts)]
-    result[between] -= acceleration[len(contacts) :]
+    return link, place - kin.origins.take(link, axis=0), moving.links.take(link, axis=0), between
+
+
+def _along_normals(contacts: Contacts, between: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """Of the `change` (k + b, 3) of what `_at_contacts` finds that (k,) along the normals, against each other."""
+    result = change[: len(contacts)]
+    result[between] -= change[len(contacts) :]
     return np.add.reduce(contacts.normal * result, axis=-1)
 
 
@@ -311,13 +352,14 @@ def _moments(axes: np.ndarray) -> np.ndarray:
     return np.concatenate((axes, np.zeros_like(axes)), axis=-1)
 
 
-def recall(rows: Rows, keys: np.ndarray, impulses: np.ndarray) -> np.ndarray:
-    """The `impulses` (old rows,) of rows `keys` (old rows,) where they are among `rows`, else zero (rows,)."""
+def recall(key: np.ndarray, keys: np.ndarray, impulses: np.ndarray) -> np.ndarray:
+    """The `impulses` (old rows,) of rows `keys` (old rows,) where these are among those of a `key` (rows,), else
+    zero (rows,)."""
     if not len(keys):
-        return np.zeros(len(rows.key))
-    if len(keys) == len(rows.key) and (keys == rows.key).all():
+        return np.zeros(len(key))
+    if len(keys) == len(key) and (keys == key).all():
         return impulses
     order = keys.argsort()
     known = keys[order]
-    place = np.minimum(known.searchsorted(rows.key), len(known) - 1)
-    return np.where(known[place] == rows.key, impulses[order[place]], 0.0)
+    place = np.minimum(known.searchsorted(key), len(known) - 1)
+    return np.where(known[place] == key, impulses[order[place]], 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
@@ -102,6 +102,11 @@ class Contacts:
 
     def __len__(self) -> int:
         return len(self.gap)
+
+    def only(self, which: np.ndarray) -> Contacts:
+        """Some of them, `which` (k,)."""
+        meeting = Meeting(*(getattr(self.meeting, each.name)[which] for each in fields(Meeting)))
+        return Contacts(meeting, self.point[which], self.center[which], self.normal[which], self.gap[which])
 
     def pairs(self, which: np.ndarray) -> np.ndarray:
         """The slots (n, 2) on both sides of some of the contacts."""

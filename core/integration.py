@@ -8,12 +8,13 @@ dampers, and needs one pass of dynamics. Integrators for smooth systems are in s
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 import numpy as np
 
 from .answers import Answers
 from .closing import ALMOST, PROJECTIONS, close
-from .constraints import RECOVERY, Rows, gather, recall
+from .constraints import RECOVERY, Near, Rows, gather, recall
 from .contact import Contacts
 from .dynamics import Solution
 from .friction import Outcome
@@ -21,6 +22,7 @@ from .kinematics import Motions, kinematics, motions
 from .limits import LimitRows
 from .middle import Middle
 from .model import State
+from .pressing import grown, may_press, missed
 from .response import resolve
 from .revision import FAINT, NOISE, REVISIONS, FixedPoint, strays, wrong
 from .world import World
@@ -29,6 +31,8 @@ STRAY = 0.008
 """A step that passes a joint limit by more than this [rad or m] is taken again in halves,"""
 HALVINGS, HASTES = 9, 4
 """and those again, HALVINGS less HASTES times;"""
+MISSES = 4
+"""After so many solutions with what may press that missed some of it, each is with twice as much."""
 KNOCKS = 5
 """A step is taken anew so often where links knock others so hard that these may meet more than was looked for;"""
 CORRECTIONS = 2
@@ -179,15 +183,17 @@ def _recovered_in_loops(world: World, answers: Answers, q: np.ndarray, limits: L
 @dataclass(frozen=True)
 class Ending:
     """How a step ends: the joints' velocities `v` (nv,), the `way` of half a step with them and coordinates `q` (nq,)
-    there. The rows' `impulses` (rows,), those that are missing to part overlaps, `parting` (rows,), and the solver's
-    `outcome`; `smooth` (nv,) the acceleration without them and `pull` (r,) the impulses of loops. The limits `beyond`
-    which joints may be, and by how much at most, `violation`."""
+    there. The rows' `impulses` (rows,), those that are missing to part overlaps, `parting` (rows,), the velocities
+    (nv,) with each of the `solutions` that they are made of, and the solver's `outcome`; `smooth` (nv,) the
+    acceleration without them and `pull` (r,) the impulses of loops. The limits `beyond` which joints may be, and by how
+    much at most, `violation`."""
 
     v: np.ndarray
     way: tuple[np.ndarray, np.ndarray]
     q: np.ndarray
     impulses: np.ndarray
     parting: np.ndarray
+    solutions: list[np.ndarray]
     outcome: Outcome
     smooth: np.ndarray
     pull: np.ndarray
@@ -212,21 +218,17 @@ def _advance(
             leading = middle.led(meant)
             forces = middle.forces(leading)
     asleep = memory.asleep if memory is not None else np.zeros(model.assembly.links + 1, dtype=int)
-    rows, asleep = gather(
+    near = gather(
         world, middle.kin, middle.moving, turning, middle.q, middle.expected, ahead or h, asleep, knocked
     )  # fmt: skip
-    if ahead is None:
-        middle.bend(rows, middle.moving, meant)
-    answers = Answers.of(middle, rows, forces, asleep)
-    known = recall(rows, memory.keys, memory.impulses) if memory is not None else np.zeros(len(rows.key))
-    ending, answers, amiss = _ended(answers, meant, known)
+    ending, answers, amiss, presses = _meeting(middle, near, forces, meant, curved=ahead is None)
     if world.grips:
         # what hands feel is what came out, with all that was met; bases of clusters move too, without joint velocities
         change = answers.accelerations(ending.impulses, ending.pull)
         held = answers.held(np.flatnonzero(ending.impulses))
         solved = Solution(model, middle.kin, leading, change, forces[1], answers.kept, **held)
         world.grips.last["solved"] = solved
-    kept = _remembered(answers, ending, known, asleep)
+    kept = _remembered(answers, ending, near, presses)
     hold, q, violation, closed = answers.hold, ending.q, ending.violation, True
     if violation > 0.0:
         q = _recovered_in_loops(world, answers, q, ending.beyond) if hold else _recovered(world, q, ending.beyond)
@@ -234,9 +236,39 @@ def _advance(
         q, closed = hold.closed(model, q, world.given(state.time + h))
         violation = world.limits.violation(q)
     faster = None
-    if len(rows.contacts) and h * np.abs(ending.v - middle.expected).max() * max(world.size, 1.0) > world.room(h):
+    if len(near.contacts) and h * np.abs(ending.v - middle.expected).max() * max(world.size, 1.0) > world.room(h):
         faster = _knocked(middle, motions(model, middle.kin, ending.v, middle.twist_after), knocked)
     return State(q, ending.v, state.time + h, kept), violation, closed, amiss <= NOISE, faster
+
+
+def _meeting(
+    middle: Middle, near: Near, forces: tuple[np.ndarray, ...], meant: np.ndarray, curved: bool
+) -> tuple[Ending, Answers, float, np.ndarray | None]:
+    """How a step ends that meets what is `near`, as `_ended` says, and which of the contacts (k,) it was solved with,
+    None for all; `curved`: on the curves that what is `meant` (nv,) leads to."""
+    world = middle.world
+    presses = may_press(middle, near, forces, curved)
+    for misses in count():
+        rows = (near if presses is None else near.only(presses)).rows(world, middle.kin)
+        if curved:
+            middle.bend(rows, middle.moving, meant)
+        answers = Answers.of(middle, rows, forces, near.asleep)
+        ending, answers, amiss = _ended(answers, meant, _known(middle, rows))
+        if presses is None:
+            break
+        # what is taken back as it brings in energy lets anything approach: what was solved for tells what is missed
+        late = np.max([missed(middle, near, presses, v, curved) for v in ending.solutions], axis=0)
+        if not np.count_nonzero(late > 0.0):
+            break
+        # what knocks on along a row of links would else take as many solutions
+        presses = grown(presses, late, doubled=misses >= MISSES)
+    return ending, answers, amiss, presses
+
+
+def _known(middle: Middle, rows: Rows) -> np.ndarray:
+    """The impulses (rows,) that the last step had."""
+    memory = middle.state.memory
+    return np.zeros(len(rows.key)) if memory is None else recall(rows.key, memory.keys, memory.impulses)
 
 
 def _ended(answers: Answers, meant: np.ndarray, impulses: np.ndarray) -> tuple[Ending, Answers, float]:
@@ -270,7 +302,7 @@ def _met(answers: Answers, impulses: np.ndarray) -> Ending:
     velocity = rows.velocity(model, middle.kin, free, middle.twist_after)
     near = len(rows.limits)
     for attempt in range(CORRECTIONS + 1):
-        impulses, parting, outcome = resolve(world, rows, answers.delassus, velocity, impulses, h)
+        impulses, parting, solutions, outcome = resolve(world, rows, answers.delassus, velocity, impulses, h)
         v = free + answers.moved(impulses)
         way = model.coordinates.way(v, 0.5 * h)
         if np.count_nonzero(parting):
@@ -284,26 +316,30 @@ def _met(answers: Answers, impulses: np.ndarray) -> Ending:
             break
         # a limit is met once more where the joint went, not only where it was expected to go
         rows.bound[:near] += np.maximum(-beyond.gap[rows.limits.key], 0.0) / (0.5 * h)
-    return Ending(v, way, after, impulses, parting, outcome, smooth, pull, beyond, violation)
+    reached = [free + answers.moved(each) for each in solutions] if len(solutions) > 1 else [v]
+    return Ending(v, way, after, impulses, parting, reached, outcome, smooth, pull, beyond, violation)
 
 
-def _remembered(answers: Answers, ending: Ending, known: np.ndarray, asleep: np.ndarray) -> Memory:
-    """What a step leaves to the next; `known` (rows,) are the impulses that were left to it."""
-    middle, rows, hold = answers.middle, answers.rows, answers.hold
+def _remembered(answers: Answers, ending: Ending, near: Near, presses: np.ndarray | None) -> Memory:
+    """What a step leaves to the next that was solved with those of the contacts `near` that `presses` (k,) says, or
+    with all."""
+    middle, rows, hold, asleep = answers.middle, answers.rows, answers.hold, near.asleep
     world, h, before, impulses = middle.world, middle.h, middle.state.memory, ending.impulses
-    pushes = impulses[rows.contact_rows].reshape(-1, 3)
-    touched = rows.contacts.pairs((pushes[:, 0] != 0.0) | (ending.parting[rows.normals] != 0.0))
+    pushes = np.zeros((len(near.contacts), 3))
+    pushes[slice(None) if presses is None else presses] = impulses[rows.contact_rows].reshape(-1, 3)
+    pressed = impulses[rows.normals] != 0.0
+    touched = rows.contacts.pairs(pressed | (ending.parting[rows.normals] != 0.0))
     if np.count_nonzero(asleep):
         resting = np.flatnonzero(asleep)
         lying = np.stack((resting, np.full(len(resting), world.model.assembly.links)), axis=1)
         touched = np.concatenate((touched, lying))
     lasting = np.zeros_like(ending.v)
-    if (world.is_long or world.grips) and before is not None and before.h > BRIEF and np.count_nonzero(known):
-        then = known * (h / before.h)
+    if (world.is_long or world.grips) and before is not None and before.h > BRIEF:
+        then = _known(middle, rows) * (h / before.h)
         steady = np.where(impulses * then > 0.0, np.minimum(np.abs(impulses), np.abs(then)), 0.0)
         lasting = answers.moved(np.copysign(steady, impulses)) / h
     memory = Memory(
-        ending.smooth, lasting, rows.key, impulses, asleep, touched, rows.contacts, pushes, h,
+        ending.smooth, lasting, rows.key, impulses, asleep, touched, near.contacts, pushes, h,
         ending.outcome.iterations, ending.outcome.residual, ending.v, ending.way,
     )  # fmt: skip
     if not hold:

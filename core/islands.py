@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .friction import Moments, Outcome
+from .friction import Moments, Outcome, solve
 from .groups import joined
-from .pressing import part, solve_pressing
 
 PACK = 48
 """Small islands are solved together until they have so many rows: less would not fill the time of a call of numpy."""
@@ -52,7 +51,7 @@ def solve_islands(
     for zero. Residuals are shares of the fastest approach among what is solved together.
     """
     if island.max(initial=0) == 0:
-        return solve_pressing(G, u, friction, limits=limits, moments=moments, warm=warm, **stop)
+        return solve(G, u, friction, limits=limits, moments=moments, warm=warm, **stop)
     height = np.ones(len(island))
     height[limits:] = 3.0
     if moments is not None:
@@ -62,8 +61,31 @@ def solve_islands(
     pack = ((size.cumsum() - size) // PACK)[island]
     impulses, iterations, residual, converged = np.zeros(len(u)), 0, 0.0, True
     for number in np.unique(pack).tolist():
-        rows, problem = part(G, u, friction, pack == number, limits=limits, moments=moments, warm=warm)
-        impulses[rows], outcome = solve_pressing(**problem, **stop)
+        rows, problem = _part(G, u, friction, pack == number, limits=limits, moments=moments, warm=warm)
+        impulses[rows], outcome = solve(**problem, **stop)
         iterations, residual = max(iterations, outcome.iterations), max(residual, outcome.residual)
         converged &= outcome.converged
     return impulses, Outcome(iterations, residual, converged)
+
+
+def _part(
+    G: np.ndarray, u: np.ndarray, friction: np.ndarray, units: np.ndarray, *, limits: int, moments: Moments | None,
+    warm: np.ndarray | None,
+) -> tuple[np.ndarray, dict]:  # fmt: skip
+    """The rows of the limits and contacts where `units` (limits + contacts,) is true, and the problem of these alone,
+    as `solve` takes it."""
+    moments = moments or Moments()
+    contacts = units[limits:]
+    number = contacts.cumsum() - 1
+    rolls, spins = contacts[moments.rolling_owner], contacts[moments.torsion_owner]
+    rows = np.concatenate((units[:limits], contacts.repeat(3), rolls.repeat(2), spins)).nonzero()[0]
+    own = Moments(
+        moments.rolling[rolls],
+        number[moments.rolling_owner[rolls]],
+        moments.torsion[spins],
+        number[moments.torsion_owner[spins]],
+    )
+    return rows, {
+        "G": G[rows[:, None], rows], "u": u[rows], "friction": friction[contacts], "moments": own,
+        "limits": int(np.count_nonzero(units[:limits])), "warm": None if warm is None else warm[rows],
+    }  # fmt: skip

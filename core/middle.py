@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 
 from .constraints import STRAIGHT, Rows, curving, leaving
+from .contact import Contacts
 from .kinematics import Kinematics, Motions, bias, kinematics, link_poses, motions
 from .model import State
 from .spatial import exponential, pose, quaternion_matrix
@@ -72,19 +73,28 @@ class Middle:
         return natural, links, across
 
     def bend(self, rows: Rows, moving: Motions, meant: np.ndarray) -> None:
-        """Has contacts of long chains meet what moves on curves where they are worth it: until the middle of the next
-        step, as long as this, joints move on with the velocities that `meant` (nv,) here lead to, and keyed links with
-        their twists."""
-        if not len(rows.contacts) or not self.world.is_long:
-            return
+        """Has contacts meet what moves on curves where they are worth it, see `curve`."""
+        curve = self.curve(rows.contacts, moving, meant, once=rows.curve.any())
+        if curve is not None:
+            rows.bend(curve, self.leaving(rows.contacts, curve))
+
+    def curve(self, contacts: Contacts, moving: Motions, meant: np.ndarray, once: bool = False) -> np.ndarray | None:
+        """What curves add to the velocities (k, 3) of long chains' contacts, None where that is nothing, unless it was
+        something `once`: until the middle of the next step, as long as this, joints move on with the velocities that
+        `meant` (nv,) here lead to, and keyed links with their twists."""
         world, model, h, v = self.world, self.world.model, self.h, 2.0 * meant - self.state.v
+        if not len(contacts) or not world.is_long:
+            return None
         turn = h * max(float(np.abs(moving.links[:, :3]).max()), world.bent(v))
-        if 0.5 * world.deepest * turn * turn <= STRAIGHT and not rows.curve.any():
-            return
+        if 0.5 * world.deepest * turn * turn <= STRAIGHT and not once:
+            return None
         given, twist = self.given, self.twist_after
         if given is not None:
             given = given @ pose(quaternion_matrix(exponential(h * twist[:, :3])), h * twist[:, 3:])
         later = link_poses(model, model.coordinates.moved(self.q, *model.coordinates.way(v, h)), given)[0]
-        curve = curving(model, rows.contacts, self.kin, motions(model, self.kin, v, twist), later, h)
+        return curving(model, contacts, self.kin, motions(model, self.kin, v, twist), later, h)
+
+    def leaving(self, contacts: Contacts, curve: np.ndarray) -> np.ndarray:
+        """The lowest velocities (k,) that contacts are allowed on a `curve` (k, 3)."""
         # half a step before and after its end, what slides on a surface is as far off that as it curves away meanwhile
-        rows.bend(curve, leaving(world, rows.contacts.gap - 0.25 * h * curve[:, 0], h))
+        return leaving(self.world, contacts.gap - 0.25 * self.h * curve[:, 0], self.h)

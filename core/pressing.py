@@ -1,74 +1,67 @@
-"""Parts of the constraint problem: those of some of its limits and contacts, and of what may press alone.
+"""Which of the contacts that are near may press in a step: among many links in a heap, few do.
 
-Among many links in a heap most contacts are near and few press: those that do not have no impulse, and would only make
-the problem larger. It is solved without them, and again with those that this has made approach, until there are none
-(an active set; Nocedal and Wright 2006, Numerical Optimization, chapter 16.5). What comes of it solves the whole.
+Those that do not have no impulse, and what they would answer need not be known. A step is solved with those that have
+pressed in the last one or approach, and again with those that this has made approach, until there are none (an active
+set; Nocedal and Wright 2006, Numerical Optimization, chapter 16.5). What comes of it is the step with all of them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .friction import Moments, Outcome, solve
+from .answers import Answers
+from .constraints import Near, parting, recall
+from .kinematics import motions
+from .middle import Middle
 
 IDLE = 32
 """Contacts that do not press are left out where they are more than so many, and more than those that do: else to find
 out which they are, in several solutions, costs more than it saves."""
+SLACK = 3e-5
+"""What is left out may approach faster than allowed by this share of the fastest, as good as the solver's residual."""
 
 
-def part(
-    G: np.ndarray, u: np.ndarray, friction: np.ndarray, units: np.ndarray, *, limits: int, moments: Moments | None,
-    warm: np.ndarray | None,
-) -> tuple[np.ndarray, dict]:  # fmt: skip
-    """The rows of the limits and contacts where `units` (limits + contacts,) is true, and the problem of these alone,
-    as `solve` takes it."""
-    moments = moments or Moments()
-    contacts = units[limits:]
-    number = contacts.cumsum() - 1
-    rolls, spins = contacts[moments.rolling_owner], contacts[moments.torsion_owner]
-    rows = np.concatenate((units[:limits], contacts.repeat(3), rolls.repeat(2), spins)).nonzero()[0]
-    own = Moments(
-        moments.rolling[rolls],
-        number[moments.rolling_owner[rolls]],
-        moments.torsion[spins],
-        number[moments.torsion_owner[spins]],
-    )
-    return rows, {
-        "G": G[rows[:, None], rows], "u": u[rows], "friction": friction[contacts], "moments": own,
-        "limits": int(np.count_nonzero(units[:limits])), "warm": None if warm is None else warm[rows],
-    }  # fmt: skip
+def may_press(
+    middle: Middle, near: Near, forces: tuple[np.ndarray, ...], curved: bool
+) -> np.ndarray | None:  # fmt: skip
+    """Which contacts (k,) have pressed in the last step, or would be missed if none did under `Middle.forces`; None
+    where none are to be left out."""
+    k, memory = len(near.contacts), middle.state.memory
+    if k <= IDLE:
+        return None
+    none = np.zeros(k, dtype=bool)
+    alone = Answers.of(middle, near.only(none).rows(middle.world, middle.kin), forces, near.asleep)
+    presses = missed(middle, near, none, alone.free()[0], curved) > 0.0
+    if memory is not None:
+        presses |= recall(near.contacts.meeting.row_keys[: 3 * k : 3], memory.keys, memory.impulses) > 0.0
+    return _unless_most(presses)
 
 
-def solve_pressing(
-    G: np.ndarray,
-    u: np.ndarray,
-    friction: np.ndarray,
-    *,
-    limits: int = 0,
-    moments: Moments | None = None,
-    warm: np.ndarray | None = None,
-    tolerance: float = 1e-8,
-    **stop: float,
-) -> tuple[np.ndarray, Outcome]:
-    """`solve`, of what may press. Of the rest nothing approaches faster than `tolerance` times the fastest free
-    velocity."""
-    normals = np.arange(limits, limits + 3 * len(friction), 3)
-    presses = u[normals] < 0.0
-    if warm is not None:
-        presses |= warm[normals] > 0.0
+def missed(middle: Middle, near: Near, presses: np.ndarray, v: np.ndarray, curved: bool) -> np.ndarray:
+    """By how much (k,) [m/s] contacts that were not thought to be among the `presses` (k,) approach faster than allowed
+    where a step ends with joint velocities `v` (nv,), and by SLACK: less than zero where they do not, -inf for those;
+    `curved`: on the curves that links move on."""
+    model, rest, result = middle.world.model, near.only(~presses), np.full(len(presses), -np.inf)
+    contacts, bound = rest.contacts, rest.bound[len(near.limits) :]
+    speed, curve = parting(model, middle.kin, motions(model, middle.kin, v, middle.twist_after), contacts), None
+    if curved and middle.world.is_long:
+        halfway = 0.5 * (middle.state.v + v)
+        curve = middle.curve(contacts, middle.led(halfway), halfway)
+    if curve is not None:
+        speed, bound = speed + curve[:, 0], middle.leaving(contacts, curve)
+    result[~presses] = bound - SLACK * np.abs(speed).max(initial=0.0) - speed
+    return result
+
+
+def grown(presses: np.ndarray, late: np.ndarray, doubled: bool) -> np.ndarray | None:
+    """Those that press (k,) with those that were `late` (k,), as `missed` says, and as many again of the nearest to
+    being so where they are to be `doubled`; None where none are to be left out any more."""
+    more = late > 0.0
+    if doubled:
+        more[np.argsort(-late, kind="stable")[: np.count_nonzero(presses)]] = True
+    return _unless_most(presses | more)
+
+
+def _unless_most(presses: np.ndarray) -> np.ndarray | None:
     pressing = np.count_nonzero(presses)
-    if len(presses) - pressing <= max(IDLE, pressing):
-        return solve(G, u, friction, limits=limits, moments=moments, warm=warm, tolerance=tolerance, **stop)
-    allowed, iterations = -tolerance * np.abs(u).max(), 0
-    while True:
-        units = np.append(np.ones(limits, bool), presses)
-        rows, problem = part(G, u, friction, units, limits=limits, moments=moments, warm=warm)
-        own, outcome = solve(**problem, tolerance=tolerance, **stop)
-        iterations += outcome.iterations
-        idle = normals[~presses]
-        approaches = u[idle] + G[idle[:, None], rows] @ own < allowed
-        warm = np.zeros(len(u))
-        warm[rows] = own
-        if not np.count_nonzero(approaches):
-            return warm, Outcome(iterations, outcome.residual, outcome.converged)
-        presses[~presses] = approaches
+    return presses if len(presses) - pressing > max(IDLE, pressing) else None

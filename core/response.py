@@ -21,16 +21,16 @@ BOUNCE = 0.1
 
 def resolve(
     world: World, rows: Rows, delassus: np.ndarray, velocity: np.ndarray, warm: np.ndarray, h: float
-) -> tuple[np.ndarray, np.ndarray, Outcome]:
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray], Outcome]:
     """Impulses (rows,) that keep every row at its bound, with friction and restitution, those (rows,) that would have
-    to be added to part overlaps, and how the solver reached them.
+    to be added to part overlaps, the solutions (rows,) that they are made of, and how the solver reached them.
 
     `delassus` (rows, rows) is what the rows' velocities (rows,) gain by unit impulses; `warm` (rows,) a guess. What
     bounces gets the impulses of its impact first, and then whatever rests or is at its limit what that leaves to do.
     """
     m, k = len(rows.limits), len(rows.contacts)
     if not m + k:
-        return np.zeros(0), np.zeros(0), Outcome(0, 0.0, True)
+        return np.zeros(0), np.zeros(0), [np.zeros(0)], Outcome(0, 0.0, True)
     exact, enough = (EXACT, ENOUGH) if k else (FRICTIONLESS, FRICTIONLESS)
 
     def keep(bound: np.ndarray, guess: np.ndarray, given: np.ndarray | None = None) -> tuple[np.ndarray, Outcome]:
@@ -43,6 +43,7 @@ def resolve(
         )  # fmt: skip
 
     impulses, outcome = keep(rows.bound, warm)
+    solutions = [impulses]
     met = (impulses[rows.normals] > 0.0) & (rows.contacts.restitution > 0.0)
     bounces = False
     if np.count_nonzero(met):
@@ -52,14 +53,16 @@ def resolve(
             bound = np.concatenate((rows.bound[:m], np.maximum(rows.bound[m:], leave)))
             rest, outcome = keep(bound, np.where(bounced == 0.0, impulses, 0.0), bounced)
             impulses = bounced + rest
+            solutions.append(impulses)
     parting = np.zeros(len(impulses))
     if energy(delassus, velocity, impulses) > 0.0:
         # what parts overlaps or bounces must not bring in energy
         wanted = impulses
-        impulses = guard(delassus, velocity, wanted, keep(np.minimum(rows.bound, 0.0), wanted)[0])
+        solutions.append(keep(np.minimum(rows.bound, 0.0), wanted)[0])
+        impulses = guard(delassus, velocity, wanted, solutions[-1])
         if not bounces and (rows.bound[m:] > 0.0).any():
             parting = wanted - impulses
-    return impulses, parting, outcome
+    return impulses, parting, solutions, outcome
 
 
 def _bounced(

@@ -88,7 +88,8 @@ def test_contacts_are_met_on_the_curves_of_their_links():
     world = World(model, (floor,))
     moving = motions(model, kin, v)
     still = np.zeros((model.assembly.links, 6))
-    rows, _ = gather(world, kin, moving, still, q, v, h, np.zeros(model.assembly.links + 1, dtype=int))
+    near = gather(world, kin, moving, still, q, v, h, np.zeros(model.assembly.links + 1, dtype=int))
+    rows = near.rows(world, kin)
     contacts = rows.contacts
     assert len(contacts) > 10
     straight = rows.velocity(model, kin, v, None).reshape(-1, 3)
