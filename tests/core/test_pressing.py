@@ -40,11 +40,12 @@ def placed(model: Model, places: np.ndarray, velocities: np.ndarray) -> State:
 
 @pytest.fixture
 def solved(monkeypatch) -> list[int]:
-    """How many contacts each solution of a step had."""
+    """How many contacts each solution of a step had that had some."""
     counts, of = [], Answers.of
 
     def counted(middle, rows, *given):
-        counts.append(len(rows.contacts))
+        if len(rows.contacts):
+            counts.append(len(rows.contacts))
         return of(middle, rows, *given)
 
     monkeypatch.setattr(Answers, "of", counted)
@@ -53,8 +54,7 @@ def solved(monkeypatch) -> list[int]:
 
 def test_a_row_of_balls_is_pushed_as_far_as_it_reaches(solved):
     """The first of a row that touches is hit: without restitution all go on together, at a share of its momentum,
-    though nothing but the first contact approaches before. After a few solutions each has twice as
-    many as the last."""
+    though nothing but the first contact approaches before. After a few solutions each has twice as many as the last."""
     count, speed = IDLE + 10, 2.0
     model = balls(count, friction=0.0)
     velocities = np.zeros((count, 3))
@@ -62,7 +62,7 @@ def test_a_row_of_balls_is_pushed_as_far_as_it_reaches(solved):
     start = placed(model, np.outer(np.arange(count), (2.0 * RADIUS, 0.0, 0.0)), velocities)
     after = step(World(model, gravity=NONE), start, 1e-3)
     assert after.v.reshape(-1, 6)[:, 3] == pytest.approx(speed / count, abs=1e-4 * speed)
-    assert 1 in solved
+    assert solved[0] == 1
     assert solved[-1] == count - 1
     assert len(solved) <= 2 + MISSES + np.log2(count)
 
@@ -78,8 +78,7 @@ def test_only_what_may_press_is_solved_and_all_that_is_near_is_told(solved):
     before = step(world, placed(model, places, velocities), 1 / 240)
     solved.clear()
     after = step(world, before, 1 / 240)
-    # where all goes without contacts is found first
-    assert solved == [0, 1]
+    assert solved == [1]
     memory = after.memory
     assert len(memory.contacts) == count
     assert (memory.pushes[:, 0] > 0.0).sum() == 1
@@ -91,7 +90,7 @@ def heap() -> tuple[World, State]:
     """Chains that lie on each other, with rounds that resist rolling and spinning, and what some of them fling up."""
     linkage = Linkage()
     rng = np.random.default_rng(0)
-    for arm in range(5):
+    for arm in range(8):
         link = None
         for index in range(12):
             shape = Capsule(np.array([0.0, 0.02, 0.0]), np.array([0.0, 0.08, 0.0]), 0.02, rolling=1e-3, torsion=1e-3)
@@ -105,18 +104,19 @@ def heap() -> tuple[World, State]:
 
 
 def test_a_step_is_that_with_all_contacts(monkeypatch, solved):
-    """From states on the way, solved to many digits: the impulses, whatever was left out at first, are a solution with
-    all contacts. Coulomb's friction has several at times, so it is asked from these impulses on."""
+    """From states on the way, where the solver reaches many digits: the impulses, whatever was left out at first, are a
+    solution with all contacts. Coulomb's friction has several at times, so it is asked from these impulses on."""
     monkeypatch.setattr(response, "EXACT", 1e-10)
     monkeypatch.setattr(response, "ENOUGH", 1e-9)
     monkeypatch.setattr(pressing, "SLACK", 1e-10)
+    monkeypatch.setattr(pressing, "IDLE", 4)
     world, state = heap()
     h, pruned, missed = 1 / 480, 0, 0
-    for _ in range(36):
+    for _ in range(60):
         solved.clear()
         after = step(world, state, h)
-        few, once = min(solved) < len(after.memory.contacts), len(solved)
-        if state.memory is not None and few:
+        few, once = min(solved, default=0) < len(after.memory.contacts), len(solved)
+        if state.memory is not None and few and after.memory.residual < 1e-9:
             found = replace(state.memory, keys=after.memory.keys, impulses=after.memory.impulses)
             with monkeypatch.context() as all_of_them:
                 all_of_them.setattr(pressing, "IDLE", 1 << 30)
@@ -125,6 +125,8 @@ def test_a_step_is_that_with_all_contacts(monkeypatch, solved):
             assert np.abs(after.v - whole.v).max() < 1e-6 * np.abs(state.v).max()
             pruned += 1
             missed += once > len(solved)
-        state = after
+        # what has pressed is not known, so that more is missed
+        nothing = replace(after.memory, keys=after.memory.keys[:0], impulses=after.memory.impulses[:0])
+        state = replace(after, memory=nothing)
     assert pruned > 10, "nothing was left out"
     assert missed > 1, "nothing was missed at first"
