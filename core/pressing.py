@@ -41,14 +41,15 @@ def missed(middle: Middle, near: Near, presses: np.ndarray, v: np.ndarray, curve
     """By how much (k,) [m/s] contacts that were not thought to be among the `presses` (k,) approach faster than allowed
     where a step ends with joint velocities `v` (nv,), and by SLACK: less than zero where they do not, -inf for those;
     `curved`: on the curves that links move on."""
-    model, rest, result = middle.world.model, near.only(~presses), np.full(len(presses), -np.inf)
+    model, rest = middle.world.model, near.only(~presses)
     contacts, bound = rest.contacts, rest.bound[len(near.limits) :]
-    speed, curve = parting(model, middle.kin, motions(model, middle.kin, v, middle.twist_after), contacts), None
+    speed = parting(model, middle.kin, motions(model, middle.kin, v, middle.twist_after), contacts)
     if curved and middle.world.is_long:
         halfway = 0.5 * (middle.state.v + v)
         curve = middle.curve(contacts, middle.led(halfway), halfway)
-    if curve is not None:
-        speed, bound = speed + curve[:, 0], middle.leaving(contacts, curve)
+        if curve is not None:
+            speed, bound = speed + curve[:, 0], middle.leaving(contacts, curve)
+    result = np.full(len(presses), -np.inf)
     result[~presses] = bound - SLACK * np.abs(speed).max(initial=0.0) - speed
     return result
 
