@@ -64,5 +64,6 @@ def grown(presses: np.ndarray, late: np.ndarray, doubled: bool) -> np.ndarray | 
 
 
 def _unless_most(presses: np.ndarray) -> np.ndarray | None:
+    """The same (k,), or None where so many press that none are to be left out, see IDLE."""
     pressing = np.count_nonzero(presses)
     return presses if len(presses) - pressing > max(IDLE, pressing) else None
