@@ -24,7 +24,11 @@ def round_cylinder(
     start, along = ends[:, 0], ends[:, 1] - ends[:, 0]
     square = np.maximum(np.add.reduce(along * along, axis=1), 1e-24)
     level, wall = _between_ends(start, along, half), _within_side(start, along, radius)
-    nearest = _nearest_to_cylinder(start, along, half, radius, taper)
+    nearest = _nearest_to_axis(start, along, taper)
+    # what is between the ends all along has nothing else to be near to
+    past = (np.abs(ends[:, :, 2]).max(axis=1) > half).nonzero()[0]
+    if len(past):
+        nearest[past] = _nearest_to_cylinder(*(x[past] for x in (start, along, half, radius, taper)))
     foot = start + nearest[:, None] * along
     on_end = np.abs(foot[:, 2]) - half > np.hypot(foot[:, 0], foot[:, 1]) - radius
     first, last = np.maximum(np.maximum(level[0], wall[0]), 0.0), np.minimum(np.minimum(level[1], wall[1]), 1.0)
@@ -93,6 +97,18 @@ def _from_cylinder(points: np.ndarray, half: np.ndarray, radius: np.ndarray) -> 
     normal[..., 0], normal[..., 1] = out * np.where(on_axis, 1.0, x), out * y
     normal[..., 2] = np.copysign(up, z)
     return np.where(outside, distance, np.maximum(above, beside)), normal
+
+
+def _nearest_to_axis(start: np.ndarray, along: np.ndarray, taper: np.ndarray) -> np.ndarray:
+    """Where on each axis (p,) the ball is nearest to the z axis, the first place of several."""
+    square = along[:, 0] ** 2 + along[:, 1] ** 2
+    slope = start[:, 0] * along[:, 0] + start[:, 1] * along[:, 1]
+    area = (start[:, 0] * along[:, 1] - start[:, 1] * along[:, 0]) ** 2
+    # the distance's slope, (slope + t square) / distance, is the taper there, or never
+    turns = square > taper * taper
+    rest = taper * np.sqrt(area / np.where(turns, square - taper * taper, 1.0))
+    place = (rest - slope) / np.where(turns, square, 1.0)
+    return np.where(turns, np.minimum(np.maximum(place, 0.0), 1.0), taper > 0.0)
 
 
 def _nearest_to_cylinder(
