@@ -46,12 +46,14 @@ def respond(
     acceleration: np.ndarray | None = None,
     across: np.ndarray | None = None,
     kept: Kept | None = None,
+    symmetric: bool = True,
 ) -> np.ndarray:
     """The accelerations (slots, columns) of all freedom slots under `forces` (slots, columns).
 
     `resistance` (nv,) adds to the joints' own inertia. `acceleration` (links, 6) and `across` (joints, 6) are the bias
     accelerations of `kinematics.bias` and belong to the first column alone. What restricted passes need (up_region.py)
-    is left in `kept`.
+    is left in `kept`. Where links' inertias are not `symmetric`, what they resist is not what they answer with, as
+    where they slip.
     """
     a = model.assembly
     z = np.zeros(len(forces))
@@ -59,12 +61,12 @@ def respond(
     if a.nodes == 0:
         answers = []
         for leaves in a.levels[0].leaves:
-            h = leaf_inertia(leaves, leaves.link_view(kin.inertia), leaves.freedom_view(kin.columns), z)
+            h = leaf_inertia(leaves, leaves.link_view(kin.inertia), leaves.freedom_view(kin.columns), z, symmetric)
             if kept is not None:
                 kept["leaves", leaves.first_link] = (h,)
             answers.append(np.linalg.solve(h, leaves.freedom_view(forces)).reshape(-1, forces.shape[1]))
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
-    return Tree(model, kin, z, forces, acceleration, across, kept).solve()
+    return Tree(model, kin, z, forces, acceleration, across, kept, symmetric).solve()
 
 
 def acceleration(model: Model, state: State, **given) -> np.ndarray:

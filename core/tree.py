@@ -39,13 +39,20 @@ class _Node:
     f: np.ndarray
 
 
-def leaf_inertia(leaves: Leaves, inertia: np.ndarray, columns: np.ndarray, z: np.ndarray) -> np.ndarray:
+def leaf_inertia(
+    leaves: Leaves, inertia: np.ndarray, columns: np.ndarray, z: np.ndarray, symmetric: bool = True
+) -> np.ndarray:
     """The joint-space inertia (count, freedoms, freedoms) of leaves: composite bodies, then one product and a mask."""
     count, m, f = leaves.count, leaves.links, leaves.freedoms
-    composite = (leaves.descends @ inertia.reshape(count, m, 36)).reshape(count * m, 6, 6)
-    momentum = (composite.take(leaves.carriers, axis=0) @ columns[..., None])[..., 0]
-    half = (momentum @ columns.swapaxes(-1, -2)) * leaves.upper
-    h = half + half.swapaxes(-1, -2)
+    composite = (leaves.descends @ inertia.reshape(count, m, 36)).reshape(count * m, 6, 6).take(leaves.carriers, axis=0)
+
+    def carried(composite: np.ndarray) -> np.ndarray:
+        """How what a freedom carries answers to it, along the freedoms that carry its link."""
+        return ((composite @ columns[..., None])[..., 0] @ columns.swapaxes(-1, -2)) * leaves.upper
+
+    half = carried(composite)
+    other = half if symmetric else carried(composite.swapaxes(-1, -2))
+    h = other + half.swapaxes(-1, -2)
     h += leaves.padding
     h.reshape(count, f * f)[:, :: f + 1] += leaves.freedom_view(z)
     return h
@@ -54,9 +61,9 @@ def leaf_inertia(leaves: Leaves, inertia: np.ndarray, columns: np.ndarray, z: np
 class Tree:
     """One pass up and down an assembly tree with more than single leaves."""
 
-    def __init__(self, model, kin, z, forces, acceleration, across, left) -> None:
+    def __init__(self, model, kin, z, forces, acceleration, across, left, symmetric) -> None:
         a = model.assembly
-        self.left = left
+        self.left, self.symmetric = left, symmetric
         columns = forces.shape[1]
         self.model, self.kin, self.assembly, self.forces, self.z = model, kin, a, forces, z
         self.result = np.zeros_like(forces)
@@ -100,7 +107,7 @@ class Tree:
     def _leaves_up(self, leaves: Leaves) -> None:
         columns = leaves.freedom_view(self.kin.columns)
         forces = leaves.freedom_view(self.forces)
-        h = leaf_inertia(leaves, leaves.link_view(self.inertia), columns, self.z)
+        h = leaf_inertia(leaves, leaves.link_view(self.inertia), columns, self.z, self.symmetric)
         if self.raked and leaves.first_link < len(self.load):
             load = leaves.link_view(self.load)
             summed = leaves.moves.swapaxes(-1, -2) @ load.reshape(leaves.count, leaves.links, 6 * load.shape[-1])
@@ -146,10 +153,11 @@ class Tree:
             leaves.link_view(self.link_acceleration)[...] = moved
 
     def _join(
-        self, joints: np.ndarray, p: np.ndarray, right: np.ndarray
+        self, joints: np.ndarray, p: np.ndarray, right: np.ndarray, left: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Solves `joints` (r, k) with compliance `p` (r, 6k, 6k) against `right` (r, 6k, columns): the forces across
-        them and their accelerations, like `right`, rightᵀ times the forces, and the matrix (r, 6k, 6k) of x."""
+        them and their accelerations, like `right`, `left`ᵀ times the forces, by default the first of `right`, and the
+        matrix (r, 6k, 6k) of x."""
         r, k = joints.shape
         axes, scale = self.axes[joints], self.scale[joints].reshape(r, 6 * k, 1)
 
@@ -158,13 +166,16 @@ class Tree:
 
         inner = along_axes(along_axes(p).swapaxes(-1, -2)) * scale
         matrix = inner * scale.swapaxes(-1, -2)
+        if not self.symmetric:
+            matrix = np.ascontiguousarray(matrix.swapaxes(-1, -2))
         matrix.reshape(r, -1)[:, :: 6 * k + 1] += self.unit[joints].reshape(r, 6 * k)
         outer = along_axes(right)
         scaled = scale * outer
         x = np.linalg.solve(matrix, scaled)
         acceleration = inner.swapaxes(-1, -2) @ x - outer
         force = (axes.swapaxes(-1, -2) @ (scale * x).reshape(r, k, 6, -1)).reshape(r, 6 * k, -1)
-        return force, acceleration, scaled[:, :, :12].swapaxes(-1, -2) @ x, matrix
+        ends = scaled[:, :, :12] if left is None else scale * along_axes(left)
+        return force, acceleration, ends.swapaxes(-1, -2) @ x, matrix
 
     def _runs_up(self, runs: Runs) -> None:
         joints, node = runs.joints, self.node
@@ -177,7 +188,8 @@ class Tree:
         if k > 1:
             inside = phi[:, 1:-1, :6, 6:].swapaxes(0, 1)
             p[:, between[:-1], :, between[1:]] = -inside
-            p[:, between[1:], :, between[:-1]] = -inside.swapaxes(-1, -2)
+            back = inside.swapaxes(-1, -2) if self.symmetric else phi[:, 1:-1, 6:, :6].swapaxes(0, 1)
+            p[:, between[1:], :, between[:-1]] = -back
         p = p.reshape(r, 6 * k, 6 * k)
         right[:, 0, :, :6] = phi[:, 0, 6:, :6]
         right[:, -1, :, 6:12] = -phi[:, -1, :6, 6:]
@@ -187,12 +199,18 @@ class Tree:
         if self.across is not None:
             beta[..., 0] += self.across[joints]
         right = right.reshape(r, 6 * k, 12 + columns)
-        force, acceleration, coupled, matrix = self._join(joints, p, right)
+        left = right[:, :, :12]
+        if not self.symmetric:
+            left = np.zeros((r, k, 6, 12))
+            left[:, 0, :, :6] = phi[:, 0, :6, 6:].swapaxes(-1, -2)
+            left[:, -1, :, 6:] = -phi[:, -1, 6:, :6].swapaxes(-1, -2)
+            left = left.reshape(r, 6 * k, 12)
+        force, acceleration, coupled, matrix = self._join(joints, p, right, None if self.symmetric else left)
         made = -coupled[:, :, :12]
         made[:, :6, :6] += phi[:, 0, :6, :6]
         made[:, 6:, 6:] += phi[:, -1, 6:, 6:]
         node.phi[runs.made] = made
-        made_b = -coupled[:, :, 12:] - right[:, :, :12].swapaxes(-1, -2) @ applied
+        made_b = -coupled[:, :, 12:] - left.swapaxes(-1, -2) @ applied
         made_b[:, :6] += b[:, 0, :6]
         made_b[:, 6:] += b[:, -1, 6:]
         node.b[runs.made] = made_b
