@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -60,8 +60,18 @@ class Outcome:
     converged: bool
 
 
+class Delassus(Protocol):
+    """What stands for a matrix G that is not made, of limits and contacts without moments."""
+
+    def __matmul__(self, impulses: np.ndarray) -> np.ndarray:
+        """G times impulses (rows,)."""
+
+    def problem(self, u: np.ndarray, friction: np.ndarray, limits: int) -> Cones:
+        """The problem that `solve` is to solve."""
+
+
 def solve(
-    G: np.ndarray,
+    G: np.ndarray | Delassus,
     u: np.ndarray,
     friction: np.ndarray,
     *,
@@ -90,13 +100,16 @@ def solve(
     of Newton's that takes off less than two thirds of the residual, or after rounds of ADMM; and at the last round.
 
     The residual is the largest element of z - P(z - w), where P projects onto the cones at hand, with each row scaled
-    by the root of its diagonal in G (one for the two of a pair) and in units of the largest scaled u, or of the largest
-    u scaled by the mean root where that is less, so it is a share of the fastest approach. Units are those of the rows:
-    N s and m/s for contacts, N m s and rad/s for moments.
+    by the root of its diagonal in G, or about that (one for the two of a pair), and in units of the largest scaled u,
+    or of the largest u scaled by the mean root where that is less, so it is a share of the fastest approach. Units are
+    those of the rows: N s and m/s for contacts, N m s and rad/s for moments.
     """
     if not equalities and _nothing_approaches(u, limits, len(friction)):
         return np.zeros(len(u)), Outcome(0, 0.0, True)
-    problem = _Problem(G, u, friction, equalities, limits, moments)
+    if isinstance(G, np.ndarray):
+        problem: Cones = _Problem(G, u, friction, equalities, limits, moments)
+    else:
+        problem = G.problem(u, friction, limits)
     if problem.speed == 0.0:
         return np.zeros(len(u)), Outcome(0, 0.0, True)
     z = np.zeros(len(problem.u)) if warm is None else problem.scaled(warm)
@@ -121,12 +134,12 @@ def _nothing_approaches(u: np.ndarray, limits: int, contacts: int) -> bool:
     return not np.count_nonzero(u[limits : limits + 3 * contacts : 3] < -TINY) + np.count_nonzero(u[:limits] < -TINY)
 
 
-def energy(G: np.ndarray, u_free: np.ndarray, impulses: np.ndarray) -> float:
+def energy(G: np.ndarray | Delassus, u_free: np.ndarray, impulses: np.ndarray) -> float:
     """Kinetic energy [J] that impulses (rows,) add to velocities u_free (rows,), targets not subtracted."""
     return 0.5 * float(impulses @ (G @ impulses + 2.0 * u_free))
 
 
-def guard(G: np.ndarray, u_free: np.ndarray, impulses: np.ndarray, inelastic: np.ndarray) -> np.ndarray:
+def guard(G: np.ndarray | Delassus, u_free: np.ndarray, impulses: np.ndarray, inelastic: np.ndarray) -> np.ndarray:
     """Impulses (rows,) blended toward the `inelastic` ones, as far as needed for kinetic energy not to rise.
 
     The cones are convex, so a blend of two admissible impulses is admissible. Should the inelastic impulses themselves
@@ -150,7 +163,7 @@ def guard(G: np.ndarray, u_free: np.ndarray, impulses: np.ndarray, inelastic: np
 
 
 @lru_cache(maxsize=64)
-def _order(scalars: int, contacts: int, rows: int) -> np.ndarray:
+def by_axis(scalars: int, contacts: int, rows: int) -> np.ndarray:
     """The rows, those of contacts by axis."""
     order = np.arange(rows)
     own = slice(scalars, scalars + 3 * contacts)
@@ -159,42 +172,49 @@ def _order(scalars: int, contacts: int, rows: int) -> np.ndarray:
     return order
 
 
-class _Problem:
-    """The problem with scaled rows (unit diagonal) in the order: scalar rows, normals, first rows of pairs, second.
+def _with(
+    moments: Moments, order: np.ndarray, G: np.ndarray, u: np.ndarray, friction: np.ndarray, scalars: int
+) -> tuple[np.ndarray, ...]:
+    """The order, its pairs' owners, G, u and the coefficients of all pairs, when those of moments join the order."""
+    k, r, s = len(friction), len(moments.rolling), len(moments.torsion)
+    rows, end = len(u), scalars + 3 * k
+    rolls, spins = np.arange(end, end + 2 * r).reshape(r, 2).T, np.arange(rows - s, rows)
+    first, second = order[scalars + k : end].reshape(2, k)
+    order = np.concatenate((order[: scalars + k], first, rolls[0], spins, second, rolls[1], spins + s))
+    owner = scalars + np.concatenate((np.arange(k), moments.rolling_owner, moments.torsion_owner))
+    # The second rows of torsion stand alone at rest, so their impulses stay zero.
+    G = np.pad(G, (0, s))
+    G[spins + s, spins + s] = G[spins, spins]
+    return order, owner, G, np.append(u, np.zeros(s)), np.concatenate((friction, moments.rolling, moments.torsion))
+
+
+class Cones:
+    """A problem's cones, with scaled rows (unit diagonal) in the order: scalar rows, normals, first rows of pairs,
+    second; Newton's method on it. What impulses do is for `velocity`, `direction` and `admm` to say.
 
     A pair is what the normal impulse of its owner bounds: the tangents of a contact, its rolling moments, or its
     torsion and a second row that nothing moves.
     """
 
     def __init__(
-        self,
-        G: np.ndarray,
-        u: np.ndarray,
-        friction: np.ndarray,
-        equalities: int,
-        limits: int,
-        moments: Moments | None,
-    ) -> None:
-        rows, contacts, scalars = len(u), len(friction), equalities + limits
-        end = scalars + 3 * contacts
+        self, diagonal: np.ndarray, u: np.ndarray, friction: np.ndarray, order: np.ndarray, owner: np.ndarray,
+        contacts: int, equalities: int,
+    ) -> None:  # fmt: skip
+        """The rows' `diagonal` (rows,) and velocities `u` (rows,), in their own `order` (rows,); the bounds `friction`
+        (pairs,) and the rows of the normals that they are parts of, `owner` (pairs,), the first of so many
+        `contacts`."""
+        self.order, self.owner = order, owner
+        scalars = len(u) - 2 * len(friction) - contacts
         self.split = scalars + contacts
-        self.owner = np.arange(scalars, self.split)
-        self.bounds: slice | np.ndarray = slice(scalars, self.split)
-        self.order = _order(scalars, contacts, rows)
-        if moments is not None and rows > end:
-            G, u, friction = self._with(moments, G, u, friction, scalars)
-
-        diagonal = G.diagonal().take(self.order)
+        self.bounds: slice | np.ndarray = slice(scalars, self.split) if len(owner) == contacts else owner
+        diagonal = diagonal.take(order)
         pairs = diagonal[self.split :].reshape(2, -1)
         pairs[:] = 0.5 * (pairs[0] + pairs[1])
         # Rows that no impulse can move, as those of a contact between a keyed link and the ground, drop out as zeros.
         self.root = np.sqrt(np.maximum(diagonal, 0.0))
         movable = diagonal > UNMOVED * diagonal.max(initial=TINY)
-        scale = movable / np.maximum(self.root, TINY)
-        self.G = G.take(self.order, axis=0).take(self.order, axis=1)
-        self.G *= scale[:, None]
-        self.G *= scale
-        self.u = u.take(self.order) * scale
+        self.unit = scale = movable / np.maximum(self.root, TINY)
+        self.u = u.take(order) * scale
         # A row that is hardly moved has a large scaled velocity: it must not be what others are measured by.
         fastest = np.abs(u).max() * max(np.count_nonzero(movable), 1) / max(self.root @ movable, TINY)
         self.speed = float(min(np.abs(self.u).max(), fastest))
@@ -207,21 +227,25 @@ class _Problem:
         self.floor[:equalities] = self.floor[self.split :] = -np.inf
         self.least = self.floor[: self.split]
 
-    def _with(
-        self, moments: Moments, G: np.ndarray, u: np.ndarray, friction: np.ndarray, scalars: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """G, u and the coefficients of all pairs, when those of moments join the order."""
-        k, r, s = len(friction), len(moments.rolling), len(moments.torsion)
-        rows, end = len(u), scalars + 3 * k
-        rolls, spins = np.arange(end, end + 2 * r).reshape(r, 2).T, np.arange(rows - s, rows)
-        first, second = self.order[self.split : end].reshape(2, k)
-        self.order = np.concatenate((self.order[: self.split], first, rolls[0], spins, second, rolls[1], spins + s))
-        owner = np.concatenate((np.arange(k), moments.rolling_owner, moments.torsion_owner))
-        self.bounds = self.owner = scalars + owner
-        # The second rows of torsion stand alone at rest, so their impulses stay zero.
-        G = np.pad(G, (0, s))
-        G[spins + s, spins + s] = G[spins, spins]
-        return G, np.append(u, np.zeros(s)), np.concatenate((friction, moments.rolling, moments.torsion))
+    def velocity(self, z: np.ndarray) -> np.ndarray:
+        """The velocities (rows,) with impulses `z` (rows,)."""
+        raise NotImplementedError
+
+    def direction(
+        self, w: np.ndarray, gap: tuple[np.ndarray, ...], damping: float
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Newton's step (rows,) for F(z) = 0 from velocities w and their gap, and what it does to velocities; None
+        where singular."""
+        raise NotImplementedError
+
+    def admm(
+        self, z: np.ndarray, multiplier: np.ndarray | None, penalty: float, iterations: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Impulses and multipliers (rows,) after so many iterations from these; a friction bound follows its normal.
+
+        The multiplier approaches the velocity at the solution, with its sign changed; None stands for that at z.
+        """
+        raise NotImplementedError
 
     def scaled(self, impulses: np.ndarray) -> np.ndarray:
         if len(impulses) < len(self.order):
@@ -232,9 +256,6 @@ class _Problem:
         impulses = np.empty_like(z)
         impulses[self.order] = z * self.scale
         return impulses[:rows]
-
-    def velocity(self, z: np.ndarray) -> np.ndarray:
-        return self.G @ z + self.u
 
     def project(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """P(x) for x (..., rows), the share (..., pairs) of each pair it leaves, and their lengths."""
@@ -268,10 +289,10 @@ class _Problem:
         while least > tolerance and iteration < NEWTON_ITERATIONS:
             iteration += 1
             inner += 1
-            dz = self.direction(drawn, near, damping)
-            if dz is None:
+            found = self.direction(drawn, near, damping)
+            if found is None:
                 break
-            dw = self.G @ dz
+            dz, dw = found
             shorten = 1.0
             gap = self.gap(z + dz, w + dw)
             value = gap[0] @ gap[0]
@@ -309,8 +330,35 @@ class _Problem:
                 near, drawn, merit, inner = gap, w, value, 0
         return best, least, iteration
 
-    def direction(self, w: np.ndarray, gap: tuple[np.ndarray, ...], damping: float) -> np.ndarray | None:
-        """Newton's step (rows,) for F(z) = 0 from velocities w and their gap; None where singular.
+
+class _Problem(Cones):
+    """The problem of a matrix G."""
+
+    def __init__(
+        self,
+        G: np.ndarray,
+        u: np.ndarray,
+        friction: np.ndarray,
+        equalities: int,
+        limits: int,
+        moments: Moments | None,
+    ) -> None:
+        rows, contacts, scalars = len(u), len(friction), equalities + limits
+        owner, order = np.arange(scalars, scalars + contacts), by_axis(scalars, contacts, rows)
+        if moments is not None and rows > scalars + 3 * contacts:
+            order, owner, G, u, friction = _with(moments, order, G, u, friction, scalars)
+        super().__init__(G.diagonal(), u, friction, order, owner, contacts, equalities)
+        self.G = G.take(self.order, axis=0).take(self.order, axis=1)
+        self.G *= self.unit[:, None]
+        self.G *= self.unit
+
+    def velocity(self, z: np.ndarray) -> np.ndarray:
+        return self.G @ z + self.u
+
+    def direction(
+        self, w: np.ndarray, gap: tuple[np.ndarray, ...], damping: float
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """See `Cones.direction`.
 
         Rows outside their cones' reach go to zero and leave the system. In the others w takes part through a projector:
         the identity where a contact sticks, the share times the projector across the slip where it slides.
@@ -321,7 +369,7 @@ class _Problem:
         grip = grips.nonzero()[0]
         size, count = len(free), len(grip)
         if size == 0:
-            return -F
+            return -F, self.G @ -F
         split = size - 2 * count
 
         owner, share = self.owner.take(grip), share.take(grip)
@@ -357,15 +405,12 @@ class _Problem:
             dz[free] = np.linalg.solve(J, rhs)
         except np.linalg.LinAlgError:
             return None
-        return dz if isfinite(dz @ dz) else None
+        return (dz, self.G @ dz) if isfinite(dz @ dz) else None
 
     def admm(
         self, z: np.ndarray, multiplier: np.ndarray | None, penalty: float, iterations: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Impulses and multipliers (rows,) after so many iterations from these; a friction bound follows its normal.
-
-        The multiplier approaches the velocity at the solution, with its sign changed; None stands for that at z.
-        """
+        """See `Cones.admm`."""
         dual = (-self.velocity(z) if multiplier is None else multiplier) / penalty
         shifted = self.G.copy()
         shifted.reshape(-1)[:: len(shifted) + 1] += penalty

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .friction import Moments, Outcome, solve
+from .friction import Delassus, Moments, Outcome, solve
 from .groups import joined
 
 PACK = 48
@@ -35,7 +35,7 @@ def islands(trees: np.ndarray) -> np.ndarray:
 
 
 def solve_islands(
-    G: np.ndarray,
+    G: np.ndarray | Delassus,
     u: np.ndarray,
     friction: np.ndarray,
     island: np.ndarray,
