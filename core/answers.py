@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .constraints import Rows
+from .articulated_contact import Articulated
 from .dynamics import respond
 from .kinematics import Kinematics, motions
 from .loops import Hold, LeastNorm, loop_rows
 from .middle import Middle
+from .rows import Rows
 from .tree import Kept
 
 
@@ -18,8 +19,8 @@ from .tree import Kept
 class Answers:
     """Of the freedom slots the accelerations `alone` (slots,), and those that unit impulses of the rows make, `pushes`
     (slots, width), where their packing says: `moves` (nv, width) of these are the joints', and `delassus` (rows, rows)
-    is what the rows gain by each other. Loops `hold` throughout, None where there are none, with impulses of theirs for
-    those of the rows, `coupling` (r, rows).
+    is what the rows gain by each other, an operator where they have no columns. Loops `hold` throughout, None where
+    there are none, with impulses of theirs for those of the rows, `coupling` (r, rows).
 
     `heavy`: the kinematics with what makes links harder to accelerate; `sleeps`: the slots that sleep, None for none;
     `kept` by `respond`, where hands ask for it.
@@ -33,7 +34,7 @@ class Answers:
     alone: np.ndarray
     pushes: np.ndarray
     moves: np.ndarray
-    delassus: np.ndarray
+    delassus: np.ndarray | Articulated
     hold: Hold | None
     coupling: np.ndarray
 
@@ -61,7 +62,8 @@ class Answers:
             hold = Hold.of(closing, answer[:, 1 + width :], middle.h)
             coupling = hold.coupling(pushes)
             pushes = pushes + hold.pulls @ coupling
-        delassus, moves = rows.packing.together(rows.columns, pushes), pushes.take(c.slot_of, axis=0)
+        moves = pushes.take(c.slot_of, axis=0)
+        delassus = Articulated(middle, rows, heavy) if rows.on_links else rows.packing.together(rows.columns, pushes)
         return cls(middle, rows, heavy, sleeps, kept, alone, pushes, moves, delassus, hold, coupling)
 
     def to(self, forces: tuple[np.ndarray, ...]) -> Answers:
@@ -88,6 +90,8 @@ class Answers:
 
     def moved(self, impulses: np.ndarray) -> np.ndarray:
         """What impulses of the rows (rows,) add to the joints' velocities (nv,)."""
+        if isinstance(self.delassus, Articulated):
+            return self.delassus.moved(impulses)
         return self.rows.packing.spread(self.moves, self.middle.world.model.columns.slot_of, impulses)
 
     def accelerations(self, impulses: np.ndarray, pull: np.ndarray) -> np.ndarray:

@@ -1,6 +1,5 @@
 """The velocity-level constraint problem of a step: joint limits and contacts, gathered in one set of rows.
 
-A row is a unit impulse: how it pushes the freedom slots, and which velocity it is to keep from falling below a bound.
 Distances enter as bounds too: a gap may close within the step but no further, so nothing is met before it is reached
 and nothing is passed through.
 """
@@ -14,11 +13,12 @@ import numpy as np
 from .contact import Contacts, tangents
 from .friction import Moments
 from .islands import islands
-from .kinematics import Kinematics, Motions, motions, push
+from .kinematics import Kinematics, Motions, push
 from .limits import LimitRows
 from .model import Model
 from .packing import Packing
 from .rest import CREEP, STILL
+from .rows import OnLinks, Rows, Side
 from .spatial import cross, logarithm, matrix_quaternion
 from .world import World
 
@@ -31,83 +31,11 @@ STRAIGHT = 2e-4
 little."""
 GENTLE = 1.0
 """Overlaps part no faster than this [m/s], however large the model."""
+MANY = 750
+"""Where so many rows are of contacts with what stands still none have columns: to solve for all links anew, time and
+again, takes less time than their matrix."""
 MOST_ROWS = 20_000
 """Their matrix has 3 GB: so many of contacts farther away than `World.size` are met by what has been flung there."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """m limit rows, then three rows (normal, two tangents) for each of k contacts, then the moments: two rows for each
-    of r contacts that resist rolling, one for each of s that resist spinning.
-
-    `island` (m + k,) numbers what has to do with each other. `columns` (slots, width): unit impulses on the freedom
-    slots, where `packing` says. `sides`: what acts on links, for `velocity`. `bound` (m + k,) [rad/s or m/s]: the
-    lowest allowed velocity of limits and normals. `curve` (k, 3) [m/s]: what curves add to the contacts' velocities,
-    see `curving`. `key` (rows,) recognises a row in the next step, negative where it is no limit's.
-    """
-
-    every: LimitRows
-    limits: LimitRows
-    contacts: Contacts
-    columns: np.ndarray
-    sides: list[Side]
-    bound: np.ndarray
-    curve: np.ndarray
-    key: np.ndarray
-    moments: Moments
-    island: np.ndarray
-    packing: Packing
-
-    @property
-    def contact_rows(self) -> slice:
-        """Those of the contacts, without moments."""
-        m = len(self.limits)
-        return slice(m, m + 3 * len(self.contacts))
-
-    @property
-    def normals(self) -> slice:
-        """The contacts' normal rows."""
-        m = len(self.limits)
-        return slice(m, m + 3 * len(self.contacts), 3)
-
-    def bend(self, curve: np.ndarray, bound: np.ndarray) -> None:
-        """Has contacts move on curves, and with no velocities along their normals below a `bound` (k,) [m/s]."""
-        self.curve[:] = curve
-        self.bound[len(self.limits) :] = bound
-
-    def velocity(self, model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | None) -> np.ndarray:
-        """The rows' velocities (rows,) at joint velocities `v` (nv,) and twists of keyed links (n, 6), with curves."""
-        if not len(self.key):
-            return np.zeros(0)
-        result = self._velocity(model, kin, v, keyed)
-        result[self.contact_rows] += self.curve.reshape(-1)
-        return result
-
-    def _velocity(self, model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | None) -> np.ndarray:
-        """The same where all goes straight on."""
-        if keyed is None and not len(model.assembly.joint_cluster):
-            return self.packing.along(self.columns, model.columns.slotted(v))
-        links = motions(model, kin, v, keyed).links
-        result = np.zeros(len(self.key))
-        result[: len(self.limits)] = self.limits.rate(v)
-        cluster = np.append(model.assembly.cluster_of, -1)
-        for side in self.sides:
-            twist = links[side.link]
-            same = (cluster[side.link] == cluster[side.against]).nonzero()[0]
-            twist[same] -= links[side.against[same]]
-            result[side.at] += (side.wrenches @ twist[:, :, None]).reshape(-1)
-        return result
-
-
-@dataclass(frozen=True)
-class Side:
-    """Impulses on links: `wrenches` (k, w, 6) on `link` (k,) slots, about their clusters' origins, for w rows each,
-    those `at` (k w,); the opposite on `against` (k,) where that is of the same cluster."""
-
-    link: np.ndarray
-    against: np.ndarray
-    wrenches: np.ndarray
-    at: slice | np.ndarray
 
 
 @dataclass(frozen=True)
@@ -140,23 +68,53 @@ class Near:
                 every, limits, contacts, columns, [], self.bound, curve, limits.key, moments, island, Packing.none(0)
             )  # fmt: skip
         island = _islands(world, limits, contacts, asleep)
-        packing = _packed(world, limits, contacts, moments, island)
-        columns = np.zeros((slots + 1, packing.width))
-        if m:
-            # what a limit does not need of its three freedoms lands in a row of its own
-            columns[model.columns.slot_or_none.take(limits.freedoms), packing.column[:m, None]] = limits.weights
+        sides = _sides(model, kin, contacts, moments, m) if k else []
+        key = np.concatenate((limits.key, contacts.meeting.row_keys))
+        if on_links := self._on_links(world, kin, island):
+            awake = asleep == 0
+            sides = [replace(side, wrenches=side.wrenches * awake[side.link, None, None]) for side in sides]
+            packing, island, columns = Packing.none(len(key)), np.zeros_like(island), np.zeros((slots, 0))
+        else:
+            packing = _packed(world, limits, contacts, moments, island)
+            columns = self._columns(model, kin, sides, packing)
+        return Rows(
+            every, limits, contacts, columns, sides, self.bound.copy(), curve, key, moments, island, packing, on_links
+        )
+
+    def columns(self, model: Model, kin: Kinematics) -> np.ndarray:
+        """Unit impulses (slots, m + 3k) of limits and contacts, without moments, on the freedom slots."""
+        m = len(self.limits)
+        sides = _sides(model, kin, self.contacts, Moments(), m)
+        return self._columns(model, kin, sides, Packing.none(m + 3 * len(self.contacts)))
+
+    def _columns(self, model: Model, kin: Kinematics, sides: list[Side], packing: Packing) -> np.ndarray:
+        """Those (slots, width) of limits and `sides`, where `packing` says."""
+        limits = self.limits
+        columns = np.zeros((len(model.columns.link) + 1, packing.width))
+        # what a limit does not need of its three freedoms lands in a row of its own
+        columns[model.columns.slot_or_none.take(limits.freedoms), packing.column[: len(limits), None]] = limits.weights
         columns = columns[:-1]
-        sides: list[Side] = []
-        key = limits.key
-        if k:
-            sides = _sides(model, kin, contacts, moments, m)
-            for side in sides:
-                at = packing.column[side.at] if packing.packed else side.at
-                push(model, kin, side.link, side.wrenches, columns, at, side.against)
-            key = np.concatenate((key, contacts.meeting.row_keys))
-        if np.count_nonzero(asleep):
-            columns[asleep[model.columns.owner] > 0] = 0.0
-        return Rows(every, limits, contacts, columns, sides, self.bound.copy(), curve, key, moments, island, packing)
+        for side in sides:
+            at = packing.column[side.at] if packing.packed else side.at
+            push(model, kin, side.link, side.wrenches, columns, at, side.against)
+        if np.count_nonzero(self.asleep):
+            columns[self.asleep[model.columns.owner] > 0] = 0.0
+        return columns
+
+    def _on_links(self, world: World, kin: Kinematics, island: np.ndarray) -> OnLinks | None:
+        """Where limits and contacts of these islands (m + k,) have no columns, None where they are not too many."""
+        contacts, m = self.contacts, len(self.limits)
+        fixed = world.body[contacts.other] < 0
+        own, others = fixed.nonzero()[0], (~fixed).nonzero()[0]
+        if 3 * len(own) < MANY or 3 * np.bincount(island[m + own]).max() < MANY:
+            return None
+        # these ask for elements of the matrix
+        if len(world.loops) or world.grips or np.count_nonzero(contacts.restitution):
+            return None
+        if len(contacts.meeting.row_keys) > 3 * len(contacts):
+            return None
+        among = self.only(~fixed)
+        return OnLinks(own, others, lambda which: among.only(which).columns(world.model, kin))
 
 
 def gather(

@@ -14,7 +14,7 @@ import numpy as np
 
 from .answers import Answers
 from .closing import ALMOST, PROJECTIONS, close
-from .constraints import RECOVERY, Near, Rows, gather, recall
+from .constraints import RECOVERY, Near, gather, recall
 from .contact import Contacts
 from .dynamics import Solution
 from .friction import Outcome
@@ -25,6 +25,7 @@ from .model import State
 from .pressing import grown, may_press, missed
 from .response import resolve
 from .revision import FAINT, NOISE, REVISIONS, FixedPoint, strays, wrong
+from .rows import Rows
 from .world import World
 
 STRAY = 0.008

@@ -212,12 +212,17 @@ def bias(
     force = (kin.inertia @ free_fall[:, :, None])[:, :, 0] + cross_force(links, momentum)
     if wrenches is not None:
         force -= wrenches
-    result = np.zeros(len(c.link))
-    for leaves in a.leaves:
-        total = leaves.moves.swapaxes(-1, -2) @ leaves.link_view(force)
+    return -pushed(model, kin, force), acceleration, across
+
+
+def pushed(model: Model, kin: Kinematics, wrenches: np.ndarray) -> np.ndarray:
+    """What `wrenches` (links, 6) about the clusters' origins are on the freedom slots (slots,)."""
+    result = np.zeros(len(model.columns.link))
+    for leaves in model.assembly.leaves:
+        total = leaves.moves.swapaxes(-1, -2) @ leaves.link_view(wrenches)
         total *= leaves.freedom_view(kin.columns)
-        np.negative(np.add.reduce(total, axis=-1), out=leaves.freedom_view(result))
-    return result, acceleration, across
+        np.add.reduce(total, axis=-1, out=leaves.freedom_view(result))
+    return result
 
 
 def push(

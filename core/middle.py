@@ -7,10 +7,11 @@ from functools import reduce
 
 import numpy as np
 
-from .constraints import STRAIGHT, Rows, curving, leaving
+from .constraints import STRAIGHT, curving, leaving
 from .contact import Contacts
 from .kinematics import Kinematics, Motions, bias, kinematics, link_poses, motions
 from .model import State
+from .rows import Rows
 from .spatial import exponential, pose, quaternion_matrix
 from .world import World
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .constraints import Rows
-from .friction import Outcome, energy, guard
+from .friction import Delassus, Outcome, energy, guard
 from .islands import solve_islands
 from .propagation import impacts
+from .rows import Rows
 from .world import World
 
 EXACT, ENOUGH = 3e-5, 1e-4
@@ -20,7 +20,7 @@ BOUNCE = 0.1
 
 
 def resolve(
-    world: World, rows: Rows, delassus: np.ndarray, velocity: np.ndarray, warm: np.ndarray, h: float
+    world: World, rows: Rows, delassus: np.ndarray | Delassus, velocity: np.ndarray, warm: np.ndarray, h: float
 ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray], Outcome]:
     """Impulses (rows,) that keep every row at its bound, with friction and restitution, those (rows,) that would have
     to be added to part overlaps, the solutions (rows,) that they are made of, and how the solver reached them.
