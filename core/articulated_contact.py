@@ -91,6 +91,8 @@ class _Problem(Cones):
         self.G, self.m = G, limits
         self.size = self._sorted(self.unit)
         side, own = G.rows.sides[0], G.on.own
+        self.place = np.full(k, -1)
+        self.place[own] = np.arange(len(own))
         self.link = side.link[own]
         self.wrenches = self.size[limits:].reshape(k, 3)[own, :, None] * side.wrenches[own]
 
@@ -122,19 +124,23 @@ class _Problem(Cones):
         """The dz and dw, both (rows,), of (1 - D + damping D) dz + D dw = r, where D is one for limits and normals that
         press (m + k,), `drag` (2, k) from normals to tangents, and for tangents `share` (k,) less what is along `slip`
         (2, k), unit vectors or zero."""
-        G, on, m, size = self.G, self.G.on, self.m, self.size
-        r = self._sorted(r)
-        C, S = _dampers(presses[m:].astype(float), share, slip, drag, damping)
-        dz = np.concatenate((r[:m], (C @ r[m:].reshape(-1, 3, 1)).reshape(-1)))
-        limits, among = presses[:m], presses[m:][on.others]
-        others = on.others[among]
-        rest = np.concatenate((limits.nonzero()[0], (m + 3 * others[:, None] + np.arange(3)).reshape(-1)))
+        G, m, size = self.G, self.m, self.size
+        r, limits, presses = self._sorted(r), presses[:m], presses[m:]
+        # what neither presses nor has to change does nothing
+        some = (presses | (r[m:].reshape(-1, 3) != 0.0).any(axis=1)).nonzero()[0]
+        C, S = _dampers(presses[some].astype(float), share[some], slip[:, some], drag[:, some], damping)
+        dz = np.append(r[:m], np.zeros(len(r) - m))
+        by_contact = dz[m:].reshape(-1, 3)
+        by_contact[some] = (C @ r[m:].reshape(-1, 3, 1)[some])[:, :, 0]
+        place = self.place[some]
+        own, others = (place >= 0).nonzero()[0], ((place < 0) & presses[some]).nonzero()[0]
+        rest = np.concatenate((limits.nonzero()[0], (m + 3 * some[others, None] + np.arange(3)).reshape(-1)))
         dz[rest] = 0.0
         forces, columns = G.rows.forces(G.model, G.heavy, size * dz)[:, None], np.zeros((len(G.model.columns.link), 0))
         if len(rest):
-            columns = on.columns(among)
+            columns = G.on.columns(presses[G.on.others])
             columns = columns[:, np.append(limits, np.ones(3 * len(others), dtype=bool))] * size[rest]
-        answer = self._answer(S[on.own], np.concatenate((forces, columns), axis=1))
+        answer = self._answer(place[own], S[own], np.concatenate((forces, columns), axis=1))
         change, answers = answer[:, 0], answer[:, 1:]
         if len(rest):
             alone = np.full(np.count_nonzero(limits), 1.0 / damping)
@@ -143,15 +149,16 @@ class _Problem(Cones):
             dz[rest] = np.linalg.solve(np.eye(len(rest)) + rest_S @ (columns.T @ answers), right[:, None])[:, 0]
             change = change + answers @ dz[rest]
         dw = size * G.along(change[G.model.columns.slot_of])
-        dz[m:].reshape(-1, 3)[on.own] -= (S[on.own] @ dw[m:].reshape(-1, 3, 1)[on.own])[:, :, 0]
+        own_w = dw[m:].reshape(-1, 3, 1)[some[own]]
+        by_contact[some[own]] -= (S[own] @ own_w)[:, :, 0]
         return dz.take(self.order), dw.take(self.order)
 
-    def _answer(self, added: np.ndarray, forces: np.ndarray) -> np.ndarray:
-        """What `forces` (slots, columns) do to the freedom slots (slots, columns) where contacts with what stands still
-        resist as `added` (a, 3, 3) says."""
-        G, wrenches = self.G, self.wrenches
+    def _answer(self, own: np.ndarray, added: np.ndarray, forces: np.ndarray) -> np.ndarray:
+        """What `forces` (slots, columns) do to the freedom slots (slots, columns) where some of the contacts with what
+        stands still, `own` (c,), resist as `added` (c, 3, 3) says."""
+        G, wrenches = self.G, self.wrenches[own]
         inertia = (wrenches.swapaxes(-1, -2) @ (added @ wrenches)).reshape(-1, 36)
-        inertia = G.heavy.inertia + summed(self.link, inertia, len(G.heavy.inertia)).reshape(-1, 6, 6)
+        inertia = G.heavy.inertia + summed(self.link[own], inertia, len(G.heavy.inertia)).reshape(-1, 6, 6)
         return respond(G.model, replace(G.heavy, inertia=inertia), G.resistance, forces, symmetric=False)
 
     def admm(
