@@ -124,42 +124,42 @@ class _Problem(Cones):
         """The dz and dw, both (rows,), of (1 - D + damping D) dz + D dw = r, where D is one for limits and normals that
         press (m + k,), `drag` (2, k) from normals to tangents, and for tangents `share` (k,) less what is along `slip`
         (2, k), unit vectors or zero."""
-        G, m, size = self.G, self.m, self.size
-        r, limits, presses = self._sorted(r), presses[:m], presses[m:]
+        m, r, limits = self.m, self._sorted(r), presses[: self.m].nonzero()[0]
         # what neither presses nor has to change does nothing
-        some = (presses | (r[m:].reshape(-1, 3) != 0.0).any(axis=1)).nonzero()[0]
-        C, S = _dampers(presses[some].astype(float), share[some], slip[:, some], drag[:, some], damping)
-        dz = np.append(r[:m], np.zeros(len(r) - m))
-        by_contact = dz[m:].reshape(-1, 3)
-        by_contact[some] = (C @ r[m:].reshape(-1, 3, 1)[some])[:, :, 0]
-        place = self.place[some]
-        own, others = (place >= 0).nonzero()[0], ((place < 0) & presses[some]).nonzero()[0]
-        rest = np.concatenate((limits.nonzero()[0], (m + 3 * some[others, None] + np.arange(3)).reshape(-1)))
-        dz[rest] = 0.0
-        forces, columns = G.rows.forces(G.model, G.heavy, size * dz)[:, None], np.zeros((len(G.model.columns.link), 0))
-        if len(rest):
-            columns = G.on.columns(presses[G.on.others])
-            columns = columns[:, np.append(limits, np.ones(3 * len(others), dtype=bool))] * size[rest]
-        answer = self._answer(place[own], S[own], np.concatenate((forces, columns), axis=1))
-        change, answers = answer[:, 0], answer[:, 1:]
-        if len(rest):
-            alone = np.full(np.count_nonzero(limits), 1.0 / damping)
-            rest_C, rest_S = _diagonal(alone, C[others]), _diagonal(alone, S[others])
-            right = rest_C @ r[rest] - rest_S @ (columns.T @ change)
-            dz[rest] = np.linalg.solve(np.eye(len(rest)) + rest_S @ (columns.T @ answers), right[:, None])[:, 0]
-            change = change + answers @ dz[rest]
-        dw = size * G.along(change[G.model.columns.slot_of])
-        own_w = dw[m:].reshape(-1, 3, 1)[some[own]]
-        by_contact[some[own]] -= (S[own] @ own_w)[:, :, 0]
+        some = (presses[m:] | (r[m:].reshape(-1, 3) != 0.0).any(axis=1)).nonzero()[0]
+        C, S = _dampers(presses[m:][some].astype(float), share[some], slip[:, some], drag[:, some], damping)
+        dz, contacts = r, r[m:].reshape(-1, 3, 1)
+        dz[limits] /= damping
+        contacts[some] = C @ contacts[some]
+        dw = self.size * self.G.along(self._answer(self.size * dz, limits, some, S, damping))
+        dz[limits] -= dw[limits] / damping
+        contacts[some] -= S @ dw[m:].reshape(-1, 3, 1)[some]
         return dz.take(self.order), dw.take(self.order)
 
-    def _answer(self, own: np.ndarray, added: np.ndarray, forces: np.ndarray) -> np.ndarray:
-        """What `forces` (slots, columns) do to the freedom slots (slots, columns) where some of the contacts with what
-        stands still, `own` (c,), resist as `added` (c, 3, 3) says."""
-        G, wrenches = self.G, self.wrenches[own]
-        inertia = (wrenches.swapaxes(-1, -2) @ (added @ wrenches)).reshape(-1, 36)
-        inertia = G.heavy.inertia + summed(self.link[own], inertia, len(G.heavy.inertia)).reshape(-1, 6, 6)
-        return respond(G.model, replace(G.heavy, inertia=inertia), G.resistance, forces, symmetric=False)
+    def _answer(
+        self, impulses: np.ndarray, limits: np.ndarray, some: np.ndarray, S: np.ndarray, damping: float
+    ) -> np.ndarray:
+        """What `impulses` (rows,) add to the joints' velocities (nv,) where `limits` (l,) resist with 1 / damping and
+        `some` of the contacts (c,) with `S` (c, 3, 3)."""
+        G, m = self.G, self.m
+        place, presses = self.place[some], S[:, 0, 0] > 0.0
+        own, others = (presses & (place >= 0)).nonzero()[0], (presses & (place < 0)).nonzero()[0]
+        wrenches, link = self.wrenches[place[own]], self.link[place[own]]
+        inertia = (wrenches.swapaxes(-1, -2) @ (S[own] @ wrenches)).reshape(-1, 36)
+        inertia = G.heavy.inertia + summed(link, inertia, len(G.heavy.inertia)).reshape(-1, 6, 6)
+        columns = np.zeros((len(G.model.columns.link), 0))
+        if len(limits) + len(others):
+            rows = np.append(limits, m + (3 * some[others, None] + np.arange(3)).reshape(-1))
+            columns = G.on.columns(np.isin(G.on.others, some[others]))
+            columns = columns[:, np.append(limits, np.arange(m, columns.shape[1]))] * self.size[rows]
+        forces = np.concatenate((G.rows.forces(G.model, G.heavy, impulses)[:, None], columns), axis=1)
+        answers = respond(G.model, replace(G.heavy, inertia=inertia), G.resistance, forces, symmetric=False)
+        change, answers = answers[:, 0], answers[:, 1:]
+        if columns.shape[1]:
+            rest = _diagonal(np.full(len(limits), 1.0 / damping), S[others])
+            dw = np.linalg.solve(np.eye(len(rest)) + columns.T @ answers @ rest, (columns.T @ change)[:, None])[:, 0]
+            change = change - answers @ (rest @ dw)
+        return change[G.model.columns.slot_of]
 
     def admm(
         self, z: np.ndarray, multiplier: np.ndarray | None, penalty: float, iterations: int
