@@ -22,12 +22,10 @@ import numpy as np
 
 from .dynamics import respond
 from .friction import RELAXATION, Cones, by_axis
-from .kinematics import Kinematics, motions
+from .kinematics import Kinematics
 from .middle import Middle
+from .mobility import mobilities
 from .rows import Rows, summed
-
-DEAD = 1e-12
-"""Links that move less than so much of the fastest, whatever joints do, are moved by nothing."""
 
 
 class Articulated:
@@ -62,23 +60,17 @@ class Articulated:
 
     @cached_property
     def diagonal(self) -> np.ndarray:
-        """About what unit impulses of the rows (rows,) do to themselves, that is to what they act on, were it alone."""
-        rows, links = self.rows, self.heavy.inertia
-        # what keys move may weigh nothing: any size does
-        weighs = links[:, 5, 5] > 0.0
-        mean = links[weighs].mean(axis=0) if weighs.any() else np.eye(6)
-        freely = np.linalg.inv(np.where(weighs[:, None, None], links, mean))
-        wave = np.cos(np.arange(1.0, 1.0 + self.model.nv))
-        moves = np.abs(motions(self.model, self.heavy, wave).links[:-1]).max(axis=1)
-        freely[moves <= DEAD * moves.max(initial=0.0)] = 0.0
-        result = np.zeros(len(rows.key))
-        light, limits = np.append(self.world.light, np.inf), rows.limits
+        """What unit impulses of the rows (rows,) do to themselves: exactly where contacts are with what stands still,
+        else about that. Newton's method needs several times as many steps on what is scaled otherwise."""
+        rows, limits, result = self.rows, self.rows.limits, np.zeros(len(self.rows.key))
+        light = np.append(self.world.light + self.resistance, np.inf)
         result[: len(limits)] = (limits.weights**2 / light[limits.freedoms]).sum(axis=1)
+        links = mobilities(self.model, self.heavy, self.resistance)
         for side in rows.sides:
             same, at = side.within(self.model), np.arange(len(rows.key))[side.at].reshape(len(side.link), -1)
             for which, link in ((slice(None), side.link), (same, side.against[same])):
                 wrenches = side.wrenches[which]
-                result[at[which]] += (wrenches @ freely[link] * wrenches).sum(axis=2)
+                result[at[which]] += (wrenches @ links[link] * wrenches).sum(axis=2)
         return result
 
 

@@ -87,15 +87,8 @@ class Tree:
         self.kept: Kept = {}
 
     def solve(self) -> np.ndarray:
-        levels = self.assembly.levels
-        for level in levels:
-            for leaves in level.leaves:
-                self._leaves_up(leaves)
-            for runs in level.runs:
-                self._runs_up(runs)
-            if len(level.rakes):
-                self._rakes_up(level)
-        for level in reversed(levels):
+        self.up()
+        for level in reversed(self.assembly.levels):
             if len(level.rakes):
                 self._rakes_down(level)
             for runs in level.runs:
@@ -103,6 +96,15 @@ class Tree:
             for leaves in level.leaves:
                 self._leaves_down(leaves)
         return self.result
+
+    def up(self) -> None:
+        for level in self.assembly.levels:
+            for leaves in level.leaves:
+                self._leaves_up(leaves)
+            for runs in level.runs:
+                self._runs_up(runs)
+            if len(level.rakes):
+                self._rakes_up(level)
 
     def _leaves_up(self, leaves: Leaves) -> None:
         columns = leaves.freedom_view(self.kin.columns)
@@ -177,28 +179,31 @@ class Tree:
         ends = scaled[:, :, :12] if left is None else scale * along_axes(left)
         return force, acceleration, ends.swapaxes(-1, -2) @ x, matrix
 
-    def _runs_up(self, runs: Runs) -> None:
-        joints, node = runs.joints, self.node
-        (r, k), columns = joints.shape, self.applied.shape[-1]
-        phi, b = node.phi[runs.nodes], node.b[runs.nodes]
-        p = np.zeros((r, k, 6, k, 6))
-        right = np.zeros((r, k, 6, 12 + columns))
-        between = np.arange(k)
+    def between(self, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of nodes in series, `phi` (r, k + 1, 12, 12), how the k joints between them move apart by the forces across
+        them (r, 6k, 6k), and by those on the handles at both ends (r, 6k, 12)."""
+        r, k = len(phi), phi.shape[1] - 1
+        p, right, between = np.zeros((r, k, 6, k, 6)), np.zeros((r, k, 6, 12)), np.arange(k)
         p[:, between, :, between] = (phi[:, :-1, 6:, 6:] + phi[:, 1:, :6, :6]).swapaxes(0, 1)
         if k > 1:
             inside = phi[:, 1:-1, :6, 6:].swapaxes(0, 1)
             p[:, between[:-1], :, between[1:]] = -inside
             back = inside.swapaxes(-1, -2) if self.symmetric else phi[:, 1:-1, 6:, :6].swapaxes(0, 1)
             p[:, between[1:], :, between[:-1]] = -back
-        p = p.reshape(r, 6 * k, 6 * k)
         right[:, 0, :, :6] = phi[:, 0, 6:, :6]
-        right[:, -1, :, 6:12] = -phi[:, -1, :6, 6:]
+        right[:, -1, :, 6:] = -phi[:, -1, :6, 6:]
+        return p.reshape(r, 6 * k, 6 * k), right.reshape(r, 6 * k, 12)
+
+    def _runs_up(self, runs: Runs) -> None:
+        joints, node = runs.joints, self.node
+        (r, k), columns = joints.shape, self.applied.shape[-1]
+        phi, b = node.phi[runs.nodes], node.b[runs.nodes]
+        p, ends = self.between(phi)
         applied = self.applied[joints].reshape(r, 6 * k, columns)
-        beta = right[..., 12:]
-        beta[...] = b[:, :-1, 6:] - b[:, 1:, :6] - (p @ applied).reshape(r, k, 6, columns)
+        beta = b[:, :-1, 6:] - b[:, 1:, :6] - (p @ applied).reshape(r, k, 6, columns)
         if self.across is not None:
             beta[..., 0] += self.across[joints]
-        right = right.reshape(r, 6 * k, 12 + columns)
+        right = np.concatenate((ends, beta.reshape(r, 6 * k, columns)), axis=2)
         left = right[:, :, :12]
         if not self.symmetric:
             left = np.zeros((r, k, 6, 12))
