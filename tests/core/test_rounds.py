@@ -330,6 +330,25 @@ def test_capsule_across_the_side_of_a_cylinder_touches_once():
     assert touches.feature.tolist() == [2]
 
 
+@pytest.mark.parametrize("tapered", [False, True])
+def test_rounds_beside_a_long_cylinder_touch_where_a_ball_of_theirs_is_nearest(tapered):
+    """All along between the ends, where the nearest place needs no search."""
+    rng = np.random.default_rng(0)
+    ends, radii = rounds(rng, 300, tapered)
+    # some along the cylinder, some in its axis's plane
+    ends[1::8, 1, :2], ends[2::8, :, 1] = ends[1::8, 0, :2], 0.0
+    size = np.full(300, 0.02)
+    touches = round_cylinder(ends, radii, np.full(300, 10.0), size, np.full(300, FAR))
+    gap = np.full(300, np.inf)
+    np.minimum.at(gap, touches.pair, touches.gap)
+    t = np.linspace(0.0, 1.0, 4001)[:, None]
+    axis = ends[:, :1] + t * (ends[:, 1:] - ends[:, :1])
+    far = np.hypot(axis[..., 0], axis[..., 1]) - 0.02 - radii[:, :1] - t[:, 0] * (radii[:, 1:] - radii[:, :1])
+    outside = np.hypot(axis[..., 0], axis[..., 1]).min(axis=1) > 0.03
+    assert np.count_nonzero(outside) > 200
+    np.testing.assert_allclose(gap[outside], far.min(axis=1)[outside], atol=1e-6)
+
+
 @pytest.mark.parametrize("solid", [box, cylinder])
 def test_ball_keeps_its_feature_over_the_edge(solid):
     """It is the same contact while a ball rolls from the top over the edge and down the side."""
