@@ -20,8 +20,8 @@ from functools import cached_property
 
 import numpy as np
 
+from .cones import RELAXATION, Cones, by_axis
 from .dynamics import respond
-from .friction import RELAXATION, Cones, by_axis
 from .kinematics import Kinematics
 from .middle import Middle
 from .mobility import mobilities
