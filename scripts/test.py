@@ -22,7 +22,7 @@ import environment
 from environment import ROOT, Environment, PreparationError
 
 MINUTES = 60
-"""Time limit of one environment's tests, twice what a slow machine takes: a class or timer left registered makes some
+"""Time limit of one environment's tests, more than a slow machine takes: a class or timer left registered makes some
 Blenders hang at exit."""
 
 running: set[subprocess.Popen] = set()
