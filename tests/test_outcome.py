@@ -31,7 +31,7 @@ def runner():
         (3, 0, (4, 4, 2), "exit code 0"),
         (0, 1, (7, 1, 2), "exit code 1"),
         (0, 5, (7, 1, 2), "no test was run"),
-        (0, None, (7, 1, 2), "did not end within 25 minutes"),
+        (0, None, (7, 1, 2), "did not end within 60 minutes"),
         (None, -11, (0, 1, 0), "ended before its report, exit code -11"),
         (None, 0, (0, 1, 0), "ended before its report, exit code 0"),
     ],
