@@ -194,10 +194,15 @@ def take(armature, *, final: bool = False) -> Iterator[tuple[str, float]]:
         height = max(actor.character.height for actor in made.cast.actors)
         with Puppets(made.members, made.cast) if every else nullcontext() as puppets:
             try:
-                for frame in simulation.run(cycle.total):
+                progress = 0.0
+                for frame in simulation.steps(cycle.total):
+                    if frame is None:
+                        yield "simulate", progress
+                        continue
                     if every and frame % every == 0:
                         puppets.show(made.start + cycle.within(frame), simulation.poses)
-                    yield "simulate", (frame + 1) / cycle.total
+                    progress = (frame + 1) / cycle.total
+                    yield "simulate", progress
                     if cycle.is_end(frame) and cycle.meets(simulation.trajectory, height):
                         break
             except SimulationError as error:

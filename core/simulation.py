@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -112,6 +112,11 @@ class Simulation:
 
         Raises SimulationError where the state stops being finite.
         """
+        return (frame for frame in self.steps(frames) if frame is not None)
+
+    def steps(self, frames: int) -> Iterator[int | None]:
+        """As `run`, and yields None after each step: a frame may take long, and nothing is changed before it is
+        reached."""
         if int(frames) != frames or frames < 1:
             raise ValueError(f"{frames} frames asked for; give a whole number of at least 1")
         if not self._frames:
@@ -124,9 +129,9 @@ class Simulation:
                 self._frames.append((self.state.q, self.state.v, *last[2:SUBSTEPS], 0, *last[SUBSTEPS + 1 :]))
                 self._touches.append(self._touches[-1])
             else:
-                # states that are not finite are looked for, and taken again or reported
-                with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-                    self._frame(frame)
+                steps = self._frame(frame)
+                while _is_on(steps):
+                    yield None
             yield frame
 
     @property
@@ -220,15 +225,15 @@ class Simulation:
         """The most automatic steps in a frame."""
         return math.ceil(self.frame_time / SHORTEST - 1e-9)
 
-    def _frame(self, frame: int) -> None:
+    def _frame(self, frame: int) -> Generator[None, None, None]:
         substeps = self.substeps or self._steps_for(self.state)
         before = self.system
-        self.system, state, strayed = self._attempt(before, substeps)
+        self.system, state, strayed = yield from self._attempt(before, substeps)
         most = self._most
         while self.substeps is None and substeps < most and self._hurried(state, substeps, strayed):
             # the motion became faster than its steps were chosen for: the frame is taken again
             substeps = min(max(self._steps_for(state), 2 * substeps), most)
-            self.system, state, strayed = self._attempt(before, substeps)
+            self.system, state, strayed = yield from self._attempt(before, substeps)
         self._check(state, frame)
         if len(self.events) > len(before.structure.events):
             self._rest = self._anew()
@@ -236,10 +241,10 @@ class Simulation:
         self._record(substeps)
         self._fall_asleep()
 
-    def _attempt(self, system: System, substeps: int) -> tuple[System, State, float]:
+    def _attempt(self, system: System, substeps: int) -> Generator[None, None, tuple[System, State, float]]:
         """A frame in so many steps: the system and the state after it, with free flights made exact, and how far
         bodies that flew had strayed [m]."""
-        changed, path = system.advanced(self.state, self.frame_time, substeps)
+        changed, path = yield from system.advanced(self.state, self.frame_time, substeps)
         self._seconds += path.seconds
         happened = len(changed.structure.events) > len(system.structure.events)
         if not path.state.finite or happened or self.world.fields or self.world.grips or self._guided:
@@ -420,6 +425,13 @@ class Simulation:
         return Trajectory(
             np.array(self.model.names), self.frame_time, *columns, *touches, loops, np.array(self._seconds)
         )
+
+
+def _is_on(steps: Iterator[None]) -> bool:
+    """Takes one more of the steps, and says whether there was one."""
+    # states that are not finite are looked for, and taken again or reported
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        return next(steps, "end") is None
 
 
 def _padded(rows: tuple) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -141,11 +142,13 @@ class System:
         )
         return changed, replace(state, memory=None)
 
-    def advanced(self, state: State, seconds: float, count: int) -> tuple[System, Advance]:
-        """So many seconds later, in `count` steps or, where something happens in between, a few more."""
+    def advanced(self, state: State, seconds: float, count: int) -> Generator[None, None, tuple[System, Advance]]:
+        """So many seconds later, in `count` steps or, where something happens in between, a few more; yields after
+        each."""
         system, path = self, Advance(state)
         for h, due in self._pieces(state.time, seconds, count):
             system = system._stepped(path, h)
+            yield
             if not path.state.finite:
                 break
             for when, name, on in due:

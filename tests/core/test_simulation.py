@@ -54,6 +54,20 @@ def test_the_same_simulation_gives_the_same_bits():
     np.testing.assert_array_equal(first.poses(), second.poses())
 
 
+def test_a_frame_is_taken_in_steps_and_changes_nothing_until_it_is_reached():
+    """A landing may take hundreds of steps: whoever draws or stops in the middle sees the frame before."""
+    model = compile_model(pendulum())
+    simulation = Simulation(model, substeps=5)
+    whole = finished(Simulation(model, substeps=5), 3)
+    found, seen = [], []
+    for frame in simulation.steps(3):
+        found.append(frame)
+        seen.append((simulation.state.time, len(simulation.trajectory.q), simulation.poses[0, 0, 1]))
+    assert found == [0, *[None] * 5, 1, *[None] * 5, 2]
+    reached = [0] * 6 + [1] * 6 + [2]
+    np.testing.assert_allclose(seen, [(k / 24, k + 1, whole.poses()[k, 0, 0, 1]) for k in reached], atol=1e-15)
+
+
 def test_a_trajectory_has_one_row_per_frame():
     """Bake and preview index frames by their number."""
     path = fall(8)

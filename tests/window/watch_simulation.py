@@ -10,7 +10,7 @@ from itertools import pairwise
 import bpy
 
 FRAMES, STOPPED, ESC_AFTER, LONGEST = 100, 2000, 0.5, 60.0
-"""Frames of a simulation, and of one that is stopped long before its end; seconds after its first picture until Esc;
+"""Frames of a simulation, and of one that is stopped long before its end; seconds after the character moved until Esc;
 and the most that is waited for one."""
 
 drawn: list[float] = []
@@ -104,7 +104,7 @@ def watch():
     invoke(STOPPED)
     begin, every = time.perf_counter(), armature().armature_dynamics.live_every
     frame = outcome["before"]["frame"]
-    while every and not shown and time.perf_counter() < begin + LONGEST:
+    while every and max(shown, default=frame) == frame and time.perf_counter() < begin + LONGEST:
         yield 0.05
     yield ESC_AFTER
     outcome["seen"] = max(shown, default=frame) - frame
