@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .cones import RELAXATION, Cones, by_axis
+from .cones import DAMPING_MAX, RELAXATION, Cones, by_axis
 from .dynamics import respond
 from .kinematics import Kinematics
 from .middle import Middle
@@ -93,6 +93,10 @@ class _Problem(Cones):
         result = np.empty_like(x)
         result[self.order] = x
         return result
+
+    def first_damping(self, residual: float) -> float:
+        # many contacts of what is stiff press in place of each other: with less, most of a step leads too far
+        return DAMPING_MAX
 
     def velocity(self, z: np.ndarray) -> np.ndarray:
         return (self.size * (self.G @ (self.size * self._sorted(z)))).take(self.order) + self.u

@@ -96,6 +96,10 @@ class Cones:
         """
         raise NotImplementedError
 
+    def first_damping(self, residual: float) -> float:
+        """The weight of the first proximal term."""
+        return min(max(DAMPING_SHARE * residual, DAMPING_MIN), DAMPING_START)
+
     def scaled(self, impulses: np.ndarray) -> np.ndarray:
         if len(impulses) < len(self.order):
             impulses = np.append(impulses, np.zeros(len(self.order) - len(impulses)))
@@ -134,7 +138,7 @@ class Cones:
         gap = near = self.gap(z, w)
         merit, size = gap[0] @ gap[0], float(np.abs(gap[0]).max())
         best, least, iteration, inner = z, size, 0, 0
-        damping, drawn = min(max(DAMPING_SHARE * size, DAMPING_MIN), DAMPING_START), w
+        damping, drawn = self.first_damping(size), w
         while least > tolerance and iteration < NEWTON_ITERATIONS:
             iteration += 1
             inner += 1
