@@ -247,14 +247,14 @@ def _meeting(
 ) -> tuple[Ending, Answers, float, np.ndarray | None]:
     """How a step ends that meets what is `near`, as `_ended` says, and which of the contacts (k,) it was solved with,
     None for all; `curved`: on the curves that what is `meant` (nv,) leads to."""
-    world = middle.world
-    presses = may_press(middle, near, forces, curved)
+    world, leading = middle.world, middle.moving
+    presses, known = may_press(middle, near, forces, curved), _known(middle)
     for misses in count():
         rows = (near if presses is None else near.only(presses)).rows(world, middle.kin)
         if curved:
-            middle.bend(rows, middle.moving, meant)
+            middle.bend(rows, leading, meant)
         answers = Answers.of(middle, rows, forces, near.asleep)
-        ending, answers, amiss = _ended(answers, meant, _known(middle, rows))
+        ending, answers, amiss, found = _ended(answers, meant, recall(rows.key, *known))
         if presses is None:
             break
         # what is taken back as it brings in energy lets anything approach: what was solved for tells what is missed
@@ -263,18 +263,24 @@ def _meeting(
             break
         # what knocks on along a row of links would else take as many solutions
         presses = grown(presses, late, doubled=misses >= MISSES)
+        # what came out without the few that were missed is near to what comes out with them
+        known = rows.key, ending.impulses
+        if found is not meant and amiss <= 1.0:
+            meant, leading = found, middle.led(found)
+            forces = middle.forces(leading)
     return ending, answers, amiss, presses
 
 
-def _known(middle: Middle, rows: Rows) -> np.ndarray:
-    """The impulses (rows,) that the last step had."""
+def _known(middle: Middle) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that the last step had, by their keys (r,), and their impulses (r,)."""
     memory = middle.state.memory
-    return np.zeros(len(rows.key)) if memory is None else recall(rows.key, memory.keys, memory.impulses)
+    return (np.zeros(0, dtype=int), np.zeros(0)) if memory is None else (memory.keys, memory.impulses)
 
 
-def _ended(answers: Answers, meant: np.ndarray, impulses: np.ndarray) -> tuple[Ending, Answers, float]:
+def _ended(answers: Answers, meant: np.ndarray, impulses: np.ndarray) -> tuple[Ending, Answers, float, np.ndarray]:
     """How a step ends, `impulses` (rows,) being a guess; in long chains where forces are of the velocities `meant`
-    (nv,) in its middle found anew at those that come out, with the answers there and how `wrong` they still are."""
+    (nv,) in its middle found anew at those that come out, with the answers there, how `wrong` they still are, and the
+    velocities (nv,) that they are of."""
     middle, rows = answers.middle, answers.rows
     world, h = middle.world, middle.h
     point, amiss = FixedPoint(), 0.0
@@ -292,7 +298,7 @@ def _ended(answers: Answers, meant: np.ndarray, impulses: np.ndarray) -> tuple[E
         led = middle.led(meant)
         middle.bend(rows, led, meant)
         answers = answers.to(middle.forces(led))
-    return ending, answers, amiss
+    return ending, answers, amiss, meant
 
 
 def _met(answers: Answers, impulses: np.ndarray) -> Ending:
@@ -336,7 +342,7 @@ def _remembered(answers: Answers, ending: Ending, near: Near, presses: np.ndarra
         touched = np.concatenate((touched, lying))
     lasting = np.zeros_like(ending.v)
     if (world.is_long or world.grips) and before is not None and before.h > BRIEF:
-        then = _known(middle, rows) * (h / before.h)
+        then = recall(rows.key, *_known(middle)) * (h / before.h)
         steady = np.where(impulses * then > 0.0, np.minimum(np.abs(impulses), np.abs(then)), 0.0)
         lasting = answers.moved(np.copysign(steady, impulses)) / h
     memory = Memory(
