@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from core import pressing, response
+from core import integration, pressing, response
 from core.answers import Answers
+from core.constraints import recall
 from core.integration import MISSES, World, step
 from core.joint import Joint
 from core.linkage import Link, Linkage
+from core.mechanisms_large import bridge, snake
 from core.model import Model, State, compile_model
 from core.pressing import IDLE
 from core.shape import Capsule, Plane, Sphere
@@ -84,6 +87,31 @@ def test_only_what_may_press_is_solved_and_all_that_is_near_is_told(solved):
     assert (memory.pushes[:, 0] > 0.0).sum() == 1
     # the weight of the one that rests
     assert memory.pushes[:, 0].sum() / memory.h == pytest.approx(9.81, rel=1e-3)
+
+
+def test_what_was_missed_joins_what_was_found_without_it(monkeypatch):
+    """A long chain that lies on a bar, of which nothing is thought to press: when it is known what does, forces are not
+    found once more from the beginning."""
+    given, ended = [], integration._ended
+
+    def watched(answers, meant, impulses):
+        result = ended(answers, meant, impulses)
+        given.append((answers, meant, impulses, *result))
+        return result
+
+    monkeypatch.setattr(integration, "_ended", watched)
+    monkeypatch.setattr(integration, "may_press", lambda _, near, *__: np.zeros(len(near.contacts), dtype=bool))
+    monkeypatch.setattr(pressing, "IDLE", 4)
+    model = compile_model(snake(60))
+    world, state, handed = World(model, tuple(bridge(60))), State(model.coordinates.zero(), np.zeros(model.nv)), []
+    for _ in range(60):
+        given.clear()
+        state = step(world, state, 1 / 240)
+        for (before, *_, ending, _, amiss, found), (after, meant, impulses, *_) in pairwise(given):
+            if before.middle is after.middle:
+                np.testing.assert_array_equal(impulses, recall(after.rows.key, before.rows.key, ending.impulses))
+                handed.append(meant is found and amiss <= 1.0)
+    assert np.count_nonzero(handed) > 5, "nothing was missed"
 
 
 def heap() -> tuple[World, State]:
