@@ -257,15 +257,15 @@ def test_a_simulation_that_blows_up_keeps_the_frames_before(armature, monkeypatc
     """The animator sees where it went wrong, and which bone did."""
     from armature_dynamics.core import Simulation, SimulationError
 
-    run = Simulation.run
+    steps = Simulation.steps
 
     def broken(self, frames):
-        for frame in run(self, frames):
+        for frame in steps(self, frames):
             yield frame
             if frame == 5:
                 raise SimulationError("link 'bone1' is no longer finite at frame 6; use more substeps")
 
-    monkeypatch.setattr(Simulation, "run", broken)
+    monkeypatch.setattr(Simulation, "steps", broken)
     report = simulate(armature)
     assert not report.ok and report.frames == 6
     assert "bone1" in next(warning.message for warning in report.warnings if warning.code == "not_finite")
