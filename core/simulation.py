@@ -20,12 +20,13 @@ from .kinematics import Kinematics, Motions, kinematics, motions
 from .linkage import Closure, LinkageError
 from .model import Model, State
 from .motion import Follower, Motion
+from .overlaps import let_through
 from .rest import CREEP, Rest
 from .shape import Scenery
 from .structure import Event
 from .system import System
 from .threads import one_blas_thread
-from .trajectory import Trajectory
+from .trajectory import Trajectory, padded
 from .world import World
 
 TURN, LONGEST, SHORTEST = 0.2, 1 / 72, 1 / 24000
@@ -36,11 +37,6 @@ to LEISURE times."""
 HASTE, GAIN, LOST = 2.0, 5e-4, 5e-3
 """A frame that ends needing more than so many times its steps is taken again, one that gains so much energy, as a share
 of weight times size and motion, and one in which free flight strays so far, as a part of `World.size`."""
-PASSING = 0.25
-"""Links of different bodies that start overlapping by more than this part of the thinner one's thickness are let
-through; by less, they are pushed apart."""
-TOUCHING = 1e-6
-"""Links of one body that overlap by less than this part of its size just touch."""
 EXPLOSION = 100.0
 """A gain of energy in one frame, in the same terms, that is no error of integration any more."""
 POSES, PENETRATION, ENERGY, SUBSTEPS = 2, 4, 6, 7
@@ -96,14 +92,15 @@ class Simulation:
             state = model.rest_state() if follower is None else State(follower.q[0], guide(0.0)[1])
         if state.q.shape != (model.nq,) or state.v.shape != (model.nv,):
             raise ValueError(f"the state has {state.q.size} coordinates, the model {model.nq}; make it from this model")
-        self.passing: tuple[tuple[str, str], ...] = ()
-        """Pairs of links that go through each other, as they overlap from the start."""
         self.system, self.state = System.of(world, motion, tuple(cuts), adaptive, self.frame_time).assembled(state)
+        world, self.passing = let_through(self.world, self.system.poses(self.state))
+        """Pairs of links that go through each other, as they overlap from the start."""
+        if self.passing:
+            self.system = replace(self.system, world=world)
         self._frames: list[tuple] = []
         self._touches: list[tuple] = []
         self._seconds: list[float] = []
         self._speed = 0.0
-        self._pass_through()
         self._rest = self._anew()
         self._seen: tuple[State, Kinematics, Motions, float] | None = None
 
@@ -233,6 +230,7 @@ class Simulation:
         while self.substeps is None and substeps < most and self._hurried(state, substeps, strayed):
             # the motion became faster than its steps were chosen for: the frame is taken again
             substeps = min(max(self._steps_for(state), 2 * substeps), most)
+            self.system = before
             self.system, state, strayed = yield from self._attempt(before, substeps)
         self._check(state, frame)
         if len(self.events) > len(before.structure.events):
@@ -380,45 +378,12 @@ class Simulation:
         _, twist, after, _ = self.world.keyed(self.state.time + 0.5 * self.frame_time, self.frame_time)
         return max(np.abs(twist).max(), np.abs(after).max()) < CREEP * self.world.slow()
 
-    def _pass_through(self) -> None:
-        """Lets pairs of links pass that start overlapping: of one body all, of two those that overlap deeply, while
-        scenery pushes out what starts in it; and all those of one body that overlap where the motion guides them."""
-        world = self.world
-        poses = self.system.poses(self.state)
-        world.collider.bury(poses)
-        names = self._overlapping(poses)
-        if world.guidance:
-            for frame in world.guidance.frames():
-                poses[self.model.assembly.slot] = frame
-                names |= self._overlapping(poses, others=False)
-        self.passing = tuple(sorted(names))
-        if names:
-            for a, b in self.passing:
-                world = world.apart(a, b)
-            self.system = replace(self.system, world=world)
-
-    def _overlapping(self, poses: np.ndarray, others: bool = True) -> set[tuple[str, str]]:
-        """The pairs of links of one body that overlap in poses (links + 1, 4, 4) of the slots, and with `others` those
-        of two that do so deeply."""
-        world, model = self.world, self.model
-        contacts = world.collider.contacts(poses, 0.0)
-        link_of = np.full(model.assembly.links + 1, -1)
-        link_of[model.assembly.slot] = np.arange(model.n)
-        one, other = link_of[contacts.link], link_of[contacts.other]
-        scenery = np.append(np.bincount(model.trees, ~model.keyed, model.n)[model.trees] == 0, True)
-        thickness = np.array([min((shape.thickness for shape in own), default=0.0) for own in model.shapes] + [0.0])
-        trees = np.append(model.trees, -1)
-        deep = others & (contacts.gap < -PASSING * np.minimum(thickness[one], thickness[other]))
-        overlap = (trees[one] == trees[other]) & (contacts.gap < -TOUCHING * world.size)
-        through = ~scenery[one] & ~scenery[other] & (deep | overlap)
-        return {tuple(sorted((model.names[a], model.names[b]))) for a, b in zip(one[through], other[through])}
-
     @property
     def trajectory(self) -> Trajectory:
         """The frames reached so far."""
         if not self._frames:
             raise ValueError("the simulation has no frames yet; run it first")
-        columns = [_padded(column) for column in zip(*self._frames)]
+        columns = [padded(column) for column in zip(*self._frames)]
         counts = [len(touches[0]) for touches in self._touches]
         touches = [np.repeat(np.arange(len(counts)), counts), *map(np.concatenate, zip(*self._touches))]
         loops = np.array(self.system.structure.loops.names, dtype=str)
@@ -432,15 +397,3 @@ def _is_on(steps: Iterator[None]) -> bool:
     # states that are not finite are looked for, and taken again or reported
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         return next(steps, "end") is None
-
-
-def _padded(rows: tuple) -> np.ndarray:
-    """Rows as one array; what structure changes make longer is NaN, or zero or False, where it was not there yet."""
-    if not isinstance(rows[0], np.ndarray) or len({row.shape for row in rows}) == 1:
-        return np.array(rows)
-    result = np.full((len(rows), *np.max([row.shape for row in rows], axis=0)), np.nan)
-    if rows[0].dtype == bool:
-        result = np.zeros(result.shape, dtype=bool)
-    for target, row in zip(result, rows):
-        target[tuple(slice(size) for size in row.shape)] = row
-    return result

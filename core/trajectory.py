@@ -84,3 +84,15 @@ class Trajectory:
             raise ValueError(f"{path} is not a trajectory ({error}); save one with Trajectory.save") from error
         values["frame_time"] = float(values["frame_time"])
         return cls(**values)
+
+
+def padded(rows: tuple) -> np.ndarray:
+    """Rows as one array; what structure changes make longer is NaN, or zero or False, where it was not there yet."""
+    if not isinstance(rows[0], np.ndarray) or len({row.shape for row in rows}) == 1:
+        return np.array(rows)
+    result = np.full((len(rows), *np.max([row.shape for row in rows], axis=0)), np.nan)
+    if rows[0].dtype == bool:
+        result = np.zeros(result.shape, dtype=bool)
+    for target, row in zip(result, rows):
+        target[tuple(slice(size) for size in row.shape)] = row
+    return result

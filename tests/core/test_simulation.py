@@ -68,6 +68,17 @@ def test_a_frame_is_taken_in_steps_and_changes_nothing_until_it_is_reached():
     np.testing.assert_allclose(seen, [(k / 24, k + 1, whole.poses()[k, 0, 0, 1]) for k in reached], atol=1e-15)
 
 
+def test_a_frame_that_is_taken_again_is_not_reached_either(monkeypatch):
+    """What a first attempt has cut holds until the frame is reached."""
+    monkeypatch.setattr(Simulation, "_hurried", lambda self, state, substeps, strayed: substeps < 16)
+    simulation = Simulation(compile_model(chain(3)), cuts=[(0.01, "link.1")])
+    before, seen = simulation.model, []
+    for frame in simulation.steps(2):
+        seen.append((frame, len(simulation.events), simulation.model is before))
+    assert len(seen) > 2 + 4 + 16
+    assert seen == [(0, 0, True), *[(None, 0, True)] * (len(seen) - 2), (1, 1, False)]
+
+
 def test_a_trajectory_has_one_row_per_frame():
     """Bake and preview index frames by their number."""
     path = fall(8)
