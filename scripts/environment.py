@@ -73,19 +73,26 @@ CORE_ALONE = Environment("core alone, numpy 1.24", ".venv-core", "3.11", ("numpy
 
 
 def oracles() -> Environment:
-    """`.venv-oracles`: the engines that the core's tests compare with. Blender 5.0 wants numpy 1, Pinocchio numpy 2."""
+    """`.venv-oracles`: the engines that the core's tests compare with, on the newest Python there is. Blender 5.0 wants
+    numpy 1, Pinocchio numpy 2."""
     pinocchio = f"{PEERS['pinocchio']}; sys_platform != 'win32'"
     wanted = ("numpy>=2", "scipy>=1.11", *PYTEST, PEERS["mujoco"], pinocchio)
-    return Environment("core against its oracles", ".venv-oracles", default().python, wanted)
+    return Environment("core against its oracles", ".venv-oracles", newest_python(), wanted)
+
+
+def newest_python() -> str:
+    """The newest Python that is found of those that Blender's module is made for."""
+    version = next(filter(find_python, sorted(NEWEST_BLENDER, reverse=True)), None)
+    if version is None:
+        running = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        raise PreparationError(f"Blender's module is not made for Python {running}: install Python 3.11 or 3.13")
+    return version
 
 
 def default() -> Environment:
     """`.venv`, with the newest Blender that the running Python supports, else one that is found."""
     running = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    version = running if running in NEWEST_BLENDER else next(filter(find_python, ("3.13", "3.11")), None)
-    if version is None:
-        raise PreparationError(f"Blender's module is not made for Python {running}: install Python 3.11 or 3.13")
-    blender = BLENDERS[NEWEST_BLENDER[version]]
+    blender = BLENDERS[NEWEST_BLENDER[running if running in NEWEST_BLENDER else newest_python()]]
     return Environment(blender.label, ".venv", blender.python, blender.requirements)
 
 

@@ -81,29 +81,25 @@ def main() -> int:
 
 
 def plan(everything: bool, window: bool, lint: bool, rest: tuple[str, ...]) -> list[Run]:
-    """The runs in the order of their report; the core alone and against its oracles where its tests are asked for."""
-    blenders = environment.matrix() if everything else [environment.default()]
-    first = blenders[0].using(*environment.TEST)
-    runs = [Run("lint", first, ("check", "--quiet", "."), "ruff")] if lint else []
+    """The runs in the order of their report, the longest first: the core against its oracles and on the oldest numpy,
+    where its tests are asked for, and all else on each Blender."""
+    blenders = [blender.using(*environment.TEST) for blender in environment.matrix()[: None if everything else 1]]
     paths = [argument for argument in rest if Path(ROOT, argument.split("::")[0]).exists()]
     options = [argument for argument in rest if argument not in paths]
-    # the core's slow tests know no Blender, and run beside its oracles
-    suite = ("-m", "not window and not (core and slow)", *rest)
-    runs.append(Run(f"{first.label} (default)", first, suite))
     core = [path for path in paths if path.startswith("tests/core")] if paths else ["tests/core"]
+    others = [path for path in paths if path not in core] if paths else ["tests"]
+    runs = [Run("lint", blenders[0], ("check", "--quiet", "."), "ruff")] if lint else []
+    # the core knows no Blender, and what it does with Blender's numpy the add-on's tests see
     if core:
         runs.append(Run(environment.oracles().label, environment.oracles(), ("-m", "not window", *options, *core)))
-        if everything:
-            alone = ("-m", "not window and not slow", *options, *core)
-            runs.append(Run(environment.CORE_ALONE.label, environment.CORE_ALONE, alone))
-    # another Blender on the same Python tells nothing new of the core
-    addon = ("-m", "not window and not core", *rest)
-    runs += [
-        Run(blender.label, blender.using(*environment.TEST), addon if blender.python == first.python else suite)
-        for blender in blenders[1:]
-    ]
+    if core and everything:
+        alone = ("-m", "not window and not slow", *options, *core)
+        runs.append(Run(environment.CORE_ALONE.label, environment.CORE_ALONE, alone))
+    if others:
+        addon = ("-m", "not window and not core", *options, *others)
+        runs += [Run(blender.label, blender, addon) for blender in blenders]
     if window:
-        runs.append(Run("real Blender binaries", first, ("-m", "window", *options, "tests/window")))
+        runs.append(Run("real Blender binaries", blenders[0], ("-m", "window", *options, "tests/window")))
     return runs
 
 

@@ -1,4 +1,4 @@
-"""What scripts/test.py makes of a process of tests."""
+"""What scripts/test.py runs, and what it makes of a process of tests."""
 
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -43,3 +43,19 @@ def test_no_end_but_pytests_own_passes(failures, code, counts, trouble, runner, 
         report.write_text(REPORT.format(failures))
     outcome = runner.read(report, code)
     assert (outcome.passed, outcome.failed, outcome.skipped, outcome.trouble) == (*counts, trouble)
+
+
+@pytest.mark.parametrize(
+    ("asked", "folders"),
+    [
+        ((), {".venv-oracles", ".venv"}),
+        (("tests/core/test_friction.py", "-x"), {".venv-oracles"}),
+        (("tests/addon", "-k", "fall"), {".venv"}),
+        (("tests/core/test_friction.py::test_x", "tests/test_package.py"), {".venv-oracles", ".venv"}),
+    ],
+)
+def test_tests_of_the_core_run_where_its_oracles_are(asked, folders, runner):
+    """And not a second time on the default Blender, of which they know nothing."""
+    runs = {run.where.folder: run.arguments for run in runner.plan(False, False, False, asked)}
+    assert set(runs) == folders
+    assert all(("not core" in marks) == (folder == ".venv") for folder, (_, marks, *_) in runs.items())
