@@ -220,7 +220,7 @@ def test_the_stated_stiffness_is_stable_by_itself_and_a_stiffer_one_by_the_port(
 @pytest.mark.parametrize("fault", ["", "delay", "dropouts"])
 @pytest.mark.parametrize(
     ("rate", "seconds"),
-    [(30, 40.0), *(pytest.param(rate, 60.0, marks=pytest.mark.slow) for rate in RATES)],
+    [(30, 40.0), *(pytest.param(rate, 60.0, marks=pytest.mark.slow) for rate in RATES[1:])],
 )
 def test_a_hand_against_a_character_stays_calm_and_gets_out_no_energy(rate, seconds, fault):
     """The stability that is promised: up to the stated stiffness no oscillation grows, and no more than 1 % is given

@@ -359,7 +359,7 @@ def test_results_do_not_depend_on_the_assembly_tree():
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["hinge", "spherical"])
+@pytest.mark.parametrize("kind", ["hinge", pytest.param("spherical", marks=pytest.mark.slow)])
 def test_automatic_steps_keep_the_energy_of_a_whip(kind):
     """A rope let go from the horizontal cracks like a whip; steps chosen by its start would explode."""
     linkage = chain(20, kind, length=0.1, mass=0.1, horizontal=True)

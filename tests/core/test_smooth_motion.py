@@ -97,17 +97,20 @@ TOP_PLACES = {
 
 
 @pytest.mark.parametrize(
-    ("duration", "rate", "tolerance"),
-    [(0.5, 3200, 2e-6), *(pytest.param(t, 12800, 1e-7, marks=pytest.mark.slow) for t in TOP_PLACES)],
+    ("durations", "rate", "tolerance"),
+    [((0.5,), 3200, 2e-6), pytest.param(tuple(TOP_PLACES), 12800, 1e-7, marks=pytest.mark.slow)],
 )
-def test_heavy_top_is_where_the_benchmark_says(duration, rate, tolerance):
+def test_heavy_top_is_where_the_benchmark_says(durations, rate, tolerance):
     """Brüls et al. 2012: fast spin and slow precession, which a sloppy treatment of rotations cannot follow."""
     model = compile_model(heavy_top())
     state = moving(model, *TOP_SPIN)
     assert energy(model, state) == pytest.approx(5435.696790866, abs=1e-6)
-    state = advance(fourth_order(model), state, duration, int(duration * rate))
-    np.testing.assert_allclose(along(state), TOP_PLACES[duration], atol=tolerance)
-    assert energy(model, state) == pytest.approx(5435.696790866, abs=100 * tolerance)
+    stepper = fourth_order(model)
+    for duration in durations:
+        left = duration - state.time
+        state = advance(stepper, state, left, round(left * rate))
+        np.testing.assert_allclose(along(state), TOP_PLACES[duration], atol=tolerance)
+        assert energy(model, state) == pytest.approx(5435.696790866, abs=100 * tolerance)
 
 
 def test_dzhanibekov_body_flips_on_time():
