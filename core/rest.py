@@ -13,6 +13,8 @@ from .model import Model
 
 STILL = 0.0125
 """Slower than this times `World.slow` looks still;"""
+ALOOF = 0.02
+"""what touches nothing goes on until it is slower by this: nothing but its own dampers will stop it;"""
 CREEP = 1e-6
 """scenery that moves faster than this times `World.slow` lets nothing rest on it;"""
 REST_TIME = 0.5
@@ -51,11 +53,14 @@ class Rest:
     def asleep(self, contacts: Contacts, slow: float, sunk: float, before: np.ndarray) -> np.ndarray:
         """The group (slots + 1,) in which each slot's tree sleeps, 0 for what is awake, as those that `contacts` or
         loops join do so together. `slow` as in `World.slow`; `before` like the result: who sleeps already."""
-        calm = self._calm(slow) & ~self.driven
+        sides = self.tree[np.stack((contacts.link, contacts.other))]
+        touched = np.zeros(self.count + 1, dtype=bool)
+        touched[sides] = True
+        calm = self._calm(slow * np.where(touched, 1.0, ALOOF)) & ~self.driven
         calm[self.scenery] = True
         deep = self.tree[contacts.pairs(contacts.gap < -sunk)]
         calm[deep[~self.scenery[deep]]] = False
-        sides = np.concatenate((self.tree[np.stack((contacts.link, contacts.other))], self.joined), axis=1)
+        sides = np.concatenate((sides, self.joined), axis=1)
         if self._speeds:
             carried = (self.scenery & (self._speeds[-1] > CREEP * slow))[sides].any(axis=0)
             calm[sides[:, carried]] = False
@@ -67,9 +72,9 @@ class Rest:
         result = np.where(rests, group + 1, 0)[self.tree]
         return np.where(before > 0, before, result)
 
-    def _calm(self, slow: float) -> np.ndarray:
-        """Whether each tree (count + 1,) was still all the while, and has not begun to topple: that begins slowly, but
-        grows."""
+    def _calm(self, slow: np.ndarray) -> np.ndarray:
+        """Whether each tree (count + 1,) was still all the while, in terms of what is `slow` for it (count + 1,), and
+        has not begun to topple: that begins slowly, but grows."""
         half, still = self._half, STILL * slow
         if len(self._speeds) < 2 * half:
             return np.zeros(self.count + 1, dtype=bool)

@@ -327,7 +327,10 @@ class Simulation:
         ))  # fmt: skip
         self._touches.append(self._touching())
         speeds = world.fastest(kin, moving)
-        self._speed = float(speeds.max(initial=0.0))
+        # what spins about its origin moves too
+        twice_kinetic = float((moving.links[:-1, None] @ kin.inertia @ moving.links[:-1, :, None]).sum())
+        spinning = math.sqrt(max(twice_kinetic, 0.0) / max(float(self.model.mass.sum()), 1e-300))
+        self._speed = max(float(speeds.max(initial=0.0)), spinning)
         self._rest.note(world.drift(kin, moving))
 
     def _gaps(self, kin: Kinematics) -> np.ndarray:

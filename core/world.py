@@ -35,6 +35,8 @@ LONG = 32
 """So many joints on the way to a link let errors of its velocity add up: bodies of people and beasts have fewer."""
 AHEAD = 2.0
 """So many times as far as a hybrid body goes at its speed, its contacts are looked for ahead."""
+SPIN = 0.05
+"""Turning counts as `drift` of so much of `size`, to which also what spins in place comes."""
 TAUT = 2.0
 """How many times the weight at rest the loads of a swinging chain are taken for."""
 
@@ -284,12 +286,13 @@ class World:
         return np.sqrt(np.add.reduce(linear * linear, axis=-1)) + turning
 
     def drift(self, kin: Kinematics, moving: Motions) -> np.ndarray:
-        """How fast the faster end of each link moves (slots,) [m/s]: what is seen of a slow motion, of which turning
-        about a limb's length is none."""
+        """How fast the faster end of each link moves (slots,) [m/s]: what is seen of a slow motion, to which turning
+        about a limb's length adds little, and nothing where it is slow; but a wheel that spins is not at rest."""
         twist = moving.links[:-1]
         arm = kin.offset[:, None] + self.tips @ kin.poses[:-1, :3, :3].swapaxes(-1, -2)
         velocity = twist[:, None, 3:] + cross(twist[:, None, :3], arm)
-        return np.sqrt((velocity * velocity).sum(-1)).max(-1)
+        spin = np.sqrt((twist[:, :3] ** 2).sum(-1))
+        return np.maximum(np.sqrt((velocity * velocity).sum(-1)).max(-1), SPIN * max(self.size, 1e-9) * spin)
 
     @property
     def is_long(self) -> bool:

@@ -9,7 +9,7 @@ from core import system as system_module
 from core.adaptive import Adaptive
 from core.joint import Joint
 from core.linkage import Closure, Link, Linkage
-from core.mechanisms import chain, free_body, humanoid, pendulum, random_tree, rod
+from core.mechanisms import chain, frame_of, free_body, humanoid, pendulum, random_tree, rod
 from core.mechanisms_large import pendulum_chain
 from core.model import State, compile_model
 from core.motion import Motion
@@ -383,6 +383,58 @@ def test_what_begins_to_topple_is_not_asleep():
     linkage = pendulum()
     path_of = Simulation(compile_model(linkage), state=State(np.array([np.pi / 2 + 5e-4]), np.zeros(1)))
     assert np.ptp(finished(path_of, 121).q[:, 0]) > 1.0
+
+
+def wheel() -> Linkage:
+    linkage = Linkage()
+    linkage.add(Link("wheel", Joint("hinge"), inertia=0.01 * np.eye(3)))
+    return linkage
+
+
+@pytest.mark.parametrize("shapes", [[], [Sphere(np.zeros(3), 0.1)]])
+@pytest.mark.parametrize("gravity", [(0.0, 0.0, 0.0), (0.0, 0.0, -9.81)])
+def test_what_turns_in_place_is_not_asleep(shapes, gravity):
+    """A flywheel without friction turns for ever, though no point of its axis moves."""
+    linkage = wheel()
+    linkage["wheel"].shapes = shapes
+    simulation = Simulation(compile_model(linkage), gravity=gravity, state=State(np.zeros(1), np.array([20.0])))
+    path = finished(simulation, 49)
+    np.testing.assert_allclose(path.v[:, 0], 20.0, rtol=1e-12)
+    assert path.q[-1, 0] == pytest.approx(40.0)
+
+
+def test_a_limb_that_twists_about_its_length_is_not_asleep():
+    linkage = Linkage()
+    limb = rod("limb", Joint("spherical"), length=0.5, radius=0.05)
+    limb.rotation = frame_of(along=np.array([0.0, 0.0, -1.0]), hinge=np.array([1.0, 0.0, 0.0]))
+    linkage.add(limb)
+    model = compile_model(linkage)
+    simulation = Simulation(model, state=State(model.rest_state().q, np.array([0.0, 10.0, 0.0])))
+    np.testing.assert_allclose(finished(simulation, 49).v[:, 1], 10.0, rtol=1e-9)
+
+
+def test_what_sinks_slowly_sinks_on():
+    """A metre of 1 kg on a hinge with a damper c: c q̇ = m g l / 2 cos q, so tan(q / 2 + π / 4) = exp(m g l t / 2 c)."""
+    linkage = Linkage()
+    door = rod("door", Joint("hinge", damping=400.0), length=1.0, mass=1.0)
+    door.rotation = frame_of(along=np.array([1.0, 0.0, 0.0]), hinge=np.array([0.0, 1.0, 0.0]))
+    linkage.add(door)
+    path = finished(Simulation(compile_model(linkage)), 24 * 30 + 1)
+    expected = 2.0 * np.arctan(np.exp(0.5 * 9.81 * 30.0 / 400.0)) - 0.5 * np.pi
+    assert expected == pytest.approx(0.359848, abs=1e-6)
+    assert path.q[-1, 0] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("spin", [(1.0, 5.0, 2.0), (1.0, 30.0, 2.0)])
+def test_a_body_without_shape_and_weight_turns_as_with_its_weight(spin):
+    """Energy is measured by what turns, too: rounding was called an explosion."""
+    model = compile_model(free_body((1.0, 2.0, 3.0)))
+    ends = []
+    for gravity in ((0.0, 0.0, 0.0), (0.0, 0.0, -9.81)):
+        start = State(model.rest_state().q, np.array([*spin, 0.0, 0.0, 0.0]))
+        ends.append(finished(Simulation(model, gravity=gravity, state=start), 9))
+    np.testing.assert_allclose(ends[0].v[:, :3], ends[1].v[:, :3], atol=1e-12)
+    assert ends[0].substeps.tolist() == ends[1].substeps.tolist()
 
 
 def test_what_rests_is_not_stepped():
