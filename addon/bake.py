@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from uuid import uuid4
 
 import bpy
 import numpy as np
@@ -28,6 +29,9 @@ PIECE = 20000
 
 SHARE = 0.7
 """Part of the progress that finding the poses is where keys are chosen after it."""
+
+TAKE = "armature_dynamics_take"
+"""The property by which a take's action and copies of it are known."""
 
 CHANNELS = ("location", "scale", "rotation_euler", *PATHS.values())
 
@@ -97,7 +101,7 @@ def write(armature, character: Character, tracks: dict[int, Track], source: Sour
     identifier = compat.slot_identifier(armature)
     name = f"{armature.name} Dynamics"
     action = before.copy() if before else bpy.data.actions.new(name)
-    action.name = name
+    action.name, action[TAKE] = name, uuid4().hex
     holder = compat.channels(armature, action, identifier)
     # a channel without keys would be left to the strips below
     keyed = _clear(holder, [names[bone] for bone in tracks]) | {curve.data_path for curve in nla.curves(armature)}
@@ -143,6 +147,11 @@ def _pieces(weights: list[float], most: int) -> Iterator[slice]:
         if i == len(weights) or weight not in (0.0, 1.0) or weights[i] != weight or i - start == most:
             yield slice(start, i)
             start = i
+
+
+def is_copy(action, take) -> bool:
+    """Whether an action is a copy of a take's, as a duplicate of the armature may play; either may be None."""
+    return bool(action and take and TAKE in action and action[TAKE] == take.get(TAKE))
 
 
 def playing(armature):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import bpy
 
 from . import activity, compat, control, edits, lock, nla, readings, rival, switch
-from .bake import PATHS
+from .bake import PATHS, is_copy, playing
 from .convert import Character
 from .hold import written_bones
 
@@ -58,7 +58,8 @@ def restore(armature, played: Played) -> None:
         armature.animation_data_clear()
     for bone in armature.pose.bones:
         rival.unmute(armature, bone)
-        rival.mute(armature, bone, played.muted[bone.name])
+        if armature.armature_dynamics.state != SOURCE:
+            rival.mute(armature, bone, played.muted[bone.name])
     control.turn(armature, played.switches)
     _refresh()
     # after the animation, which does not know what was posed and not keyed
@@ -75,9 +76,16 @@ def restore_all(before: Iterable[tuple[bpy.types.Object, Played]]) -> None:
 
 
 def play_source(armature) -> None:
-    """Plays the animation that the armature had before physics."""
+    """Plays the animation that the armature had before physics, or what has taken the place of the take since."""
     settings = armature.armature_dynamics
     if settings.state == SOURCE:
+        return
+    if _is_replaced(armature):
+        _save(settings.source_action)
+        for bone in armature.pose.bones:
+            rival.unmute(armature, bone)
+        _forget(armature)
+        _refresh()
         return
     switch.carry(armature)
     nla.mute(armature)
@@ -91,6 +99,28 @@ def play_source(armature) -> None:
         bone.rotation_mode, bone.location, bone.scale = own.source_mode, own.source_location, own.source_scale
         _set_rotation(bone, tuple(own.source_rotation))
     _refresh()
+
+
+def _is_replaced(armature) -> bool:
+    """Whether by now something else plays than the take or its source: an action that was chosen or keyed since, or the
+    take as a strip of the user's own. That is the armature's animation then, as anybody sees."""
+    settings, action = armature.armature_dynamics, playing(armature)
+    if nla.own(armature):
+        return False
+    if action:
+        return action not in (settings.action, settings.source_action) and not is_copy(action, settings.action)
+    return any(strip.action and strip.action == settings.action for strip in nla.strips(armature))
+
+
+def _forget(armature) -> None:
+    """What plays is the source again, and nothing is left of a take but its action."""
+    settings = armature.armature_dynamics
+    settings.tracks = ""
+    settings.source_action, settings.state = None, SOURCE  # a pointer left here would keep the action in the file
+    for name in ("preview", *activity.NAMES, *readings.NAMES):
+        settings.property_unset(name)
+    for bone in armature.pose.bones:
+        lock.relock(bone)
 
 
 def set_simulated(armature, before: Played, action, members: Sequence = (), tracks: Sequence[str] = ()) -> None:
@@ -152,13 +182,7 @@ def restore_source(armature) -> None:
     _save_edits(armature)
     play_source(armature)
     nla.remove(armature, nla.own(armature))
-    settings = armature.armature_dynamics
-    settings.tracks = ""
-    settings.source_action, settings.state = None, SOURCE  # a pointer left here would keep the action in the file
-    for name in ("preview", *activity.NAMES, *readings.NAMES):
-        settings.property_unset(name)
-    for bone in armature.pose.bones:
-        lock.relock(bone)
+    _forget(armature)
 
 
 def discard(armature) -> None:

@@ -150,6 +150,62 @@ def test_a_stopped_second_take_leaves_the_first(armature):
     assert snapshot(armature) == before
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_action_that_is_chosen_instead_of_a_take_is_the_source(kept):
+    """Walk is simulated, then Run is keyed, and simulated: what is seen is what starts, and none of them is lost."""
+    armature = chain(3, height=1.0)
+    bone = armature.pose.bones["bone1"]
+    key(armature, "bone1", "rotation_quaternion", {1: (1, 0, 0, 0)})
+    walk = armature.animation_data.action
+    rival = bone.constraints.new("COPY_ROTATION")
+    rival.target = bpy.data.objects.new("Aim", None)
+    simulate(armature, mute_constraints=True)
+    assert rival.mute
+    if kept:
+        bpy.ops.armature_dynamics.keep()
+    run = armature.animation_data.action = bpy.data.actions.new("Run")
+    key(armature, "bone1", "rotation_quaternion", {1: (0.8, 0.6, 0, 0)})
+    bpy.ops.armature_dynamics.check()
+    assert not rival.mute
+    before = world_heads(armature)
+    simulate(armature)
+    assert armature.armature_dynamics.source_action == run and walk.use_fake_user
+    bpy.context.scene.frame_set(1)
+    assert all(np.allclose(head, before[name], atol=1e-5) for name, head in world_heads(armature).items())
+    bpy.ops.armature_dynamics.discard()
+    assert armature.animation_data.action == run and not rival.mute
+    assert [action.name for action in bpy.data.actions if "Dynamics" in action.name and action.users] == (
+        ["Rig Dynamics"] if kept else []
+    )
+
+
+def test_a_discarded_take_leaves_the_action_that_took_its_place():
+    armature = chain(3, height=1.0)
+    key(armature, "bone1", "rotation_quaternion", {1: (1, 0, 0, 0)})
+    walk = armature.animation_data.action
+    simulate(armature)
+    run = armature.animation_data.action = bpy.data.actions.new("Run")
+    bpy.ops.armature_dynamics.discard()
+    assert armature.animation_data.action == run and walk.use_fake_user
+
+
+def test_a_take_that_was_pushed_down_is_what_the_next_one_starts_from():
+    armature = chain(3, height=1.0)
+    key(armature, "bone1", "rotation_quaternion", {1: (1, 0, 0, 0), 10: (0.8, 0.6, 0, 0)})
+    simulate(armature)
+    bpy.ops.armature_dynamics.keep()
+    animation = armature.animation_data
+    animation.nla_tracks.new().strips.new("Fall", 1, animation.action)
+    animation.action = None
+    bpy.context.scene.frame_set(8)
+    before = world_heads(armature)
+    simulate(armature, start=8)
+    bpy.context.scene.frame_set(8)
+    assert all(np.allclose(head, before[name], atol=1e-5) for name, head in world_heads(armature).items())
+    bpy.ops.armature_dynamics.discard()
+    assert animation.action is None and len(animation.nla_tracks) == 1
+
+
 def test_undo_takes_a_take_back(armature):
     """Undo after simulating crashes elsewhere, through references that are stale by then (field case 29)."""
     name = armature.name
