@@ -8,7 +8,7 @@ import numpy as np
 
 from .articulated_contact import Articulated
 from .dynamics import respond
-from .kinematics import Kinematics, motions
+from .kinematics import motions
 from .loops import Hold, LeastNorm, loop_rows
 from .middle import Middle
 from .rows import Rows
@@ -22,13 +22,11 @@ class Answers:
     is what the rows gain by each other, an operator where they have no columns. Loops `hold` throughout, None where
     there are none, with impulses of theirs for those of the rows, `coupling` (r, rows).
 
-    `heavy`: the kinematics with what makes links harder to accelerate; `sleeps`: the slots that sleep, None for none;
-    `kept` by `respond`, where hands ask for it.
+    `sleeps`: the slots that sleep, None for none; `kept` by `respond`, where hands ask for it.
     """
 
     middle: Middle
     rows: Rows
-    heavy: Kinematics
     sleeps: np.ndarray | None
     kept: Kept | None
     alone: np.ndarray
@@ -48,13 +46,9 @@ class Answers:
             natural[sleeps] = 0.0
         closing = loop_rows(world.model, kin, world.loops) if len(world.loops) else None
         columns = (natural[:, None], rows.columns, *((closing.columns,) if closing else ()))
-        loads = np.zeros((0, 6)) if middle.state.memory is None else middle.state.memory.loads
-        heavy = world.taut(kin, middle.h, loads)
-        if middle.heavier is not None:
-            heavy = replace(heavy, inertia=heavy.inertia + middle.heavier)
         kept = {} if world.grips else None
         columns = np.concatenate(columns, axis=1)
-        answer = respond(world.model, heavy, middle.resistance, columns, links, across, kept)
+        answer = respond(world.model, middle.heavy, middle.resistance, columns, links, across, kept)
         width = rows.columns.shape[1]
         alone, pushes = answer[:, 0], answer[:, 1 : 1 + width]
         hold, coupling = None, np.zeros((0, len(rows.key)))
@@ -63,8 +57,8 @@ class Answers:
             coupling = hold.coupling(pushes)
             pushes = pushes + hold.pulls @ coupling
         moves = pushes.take(c.slot_of, axis=0)
-        delassus = Articulated(middle, rows, heavy) if rows.on_links else rows.packing.together(rows.columns, pushes)
-        return cls(middle, rows, heavy, sleeps, kept, alone, pushes, moves, delassus, hold, coupling)
+        delassus = Articulated(middle, rows) if rows.on_links else rows.packing.together(rows.columns, pushes)
+        return cls(middle, rows, sleeps, kept, alone, pushes, moves, delassus, hold, coupling)
 
     def to(self, forces: tuple[np.ndarray, ...]) -> Answers:
         """To other forces, those of other velocities in the same pose."""
@@ -72,7 +66,7 @@ class Answers:
         if self.sleeps is not None:
             natural[self.sleeps] = 0.0
         middle = self.middle
-        answer = respond(middle.world.model, self.heavy, middle.resistance, natural[:, None], links, across)
+        answer = respond(middle.world.model, middle.heavy, middle.resistance, natural[:, None], links, across)
         return replace(self, alone=answer[:, 0])
 
     def free(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

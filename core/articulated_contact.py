@@ -22,21 +22,16 @@ import numpy as np
 
 from .cones import DAMPING_MAX, RELAXATION, Cones, by_axis
 from .dynamics import respond
-from .kinematics import Kinematics
 from .middle import Middle
-from .mobility import mobilities
 from .rows import Rows, summed
 
 
 class Articulated:
-    """What unit impulses of `rows` do in the middle of a step, as an operator (rows, rows): `self @ impulses`.
+    """What unit impulses of `rows` do in the `middle` of a step, as an operator (rows, rows): `self @ impulses`."""
 
-    `heavy`: the kinematics with what makes links harder to accelerate.
-    """
-
-    def __init__(self, middle: Middle, rows: Rows, heavy: Kinematics) -> None:
-        self.world, self.model, self.resistance = middle.world, middle.world.model, middle.resistance
-        self.rows, self.heavy, self.on = rows, heavy, rows.on_links
+    def __init__(self, middle: Middle, rows: Rows) -> None:
+        self.middle, self.model, self.resistance = middle, middle.world.model, middle.resistance
+        self.rows, self.heavy, self.on = rows, middle.heavy, rows.on_links
         self._last: tuple[np.ndarray, np.ndarray] | None = None
 
     def moved(self, impulses: np.ndarray) -> np.ndarray:
@@ -63,9 +58,9 @@ class Articulated:
         """What unit impulses of the rows (rows,) do to themselves: exactly where contacts are with what stands still,
         else about that. Newton's method needs several times as many steps on what is scaled otherwise."""
         rows, limits, result = self.rows, self.rows.limits, np.zeros(len(self.rows.key))
-        light = np.append(self.world.light + self.resistance, np.inf)
+        light = np.append(self.middle.world.light + self.resistance, np.inf)
         result[: len(limits)] = (limits.weights**2 / light[limits.freedoms]).sum(axis=1)
-        links = mobilities(self.model, self.heavy, self.resistance)
+        links = self.middle.mobility
         for side in rows.sides:
             same, at = side.within(self.model), np.arange(len(rows.key))[side.at].reshape(len(side.link), -1)
             for which, link in ((slice(None), side.link), (same, side.against[same])):
@@ -98,8 +93,15 @@ class _Problem(Cones):
         # many contacts of what is stiff press in place of each other: with less, most of a step leads too far
         return DAMPING_MAX
 
+    def start(self, guess: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        # what was just solved for is known to move all so
+        return self.scaled(guess), self._velocity(self.G @ guess / self.speed)
+
     def velocity(self, z: np.ndarray) -> np.ndarray:
-        return (self.size * (self.G @ (self.size * self._sorted(z)))).take(self.order) + self.u
+        return self._velocity(self.G @ (self.size * self._sorted(z)))
+
+    def _velocity(self, gain: np.ndarray) -> np.ndarray:
+        return (self.size * gain).take(self.order) + self.u
 
     def direction(
         self, w: np.ndarray, gap: tuple[np.ndarray, ...], damping: float

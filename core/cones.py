@@ -128,13 +128,20 @@ class Cones:
         p, share, length = self.project(x)
         return z - p, x, share, length
 
-    def newton(self, z: np.ndarray, tolerance: float, sufficient: float) -> tuple[np.ndarray, float, int]:
-        """Iterate of least residual, its residual, and the number of iterations, starting at z (rows,).
+    def start(self, guess: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The impulses (rows,) of a `guess` (rows,) as the rows came, scaled, and the velocities (rows,) with them."""
+        z = self.scaled(guess)
+        return z, self.velocity(z)
+
+    def newton(
+        self, z: np.ndarray, w: np.ndarray, tolerance: float, sufficient: float
+    ) -> tuple[np.ndarray, float, int]:
+        """Iterate of least residual, its residual, and the number of iterations, starting at impulses z (rows,) and
+        the velocities w (rows,) with them.
 
         A proximal problem is F(z) = 0 with damping (z - center) added to the velocities, `drawn`. At the center its
         Newton step is that of the problem itself, regularised; where that does not do, more are made to solve it.
         """
-        w = self.velocity(z)
         gap = near = self.gap(z, w)
         merit, size = gap[0] @ gap[0], float(np.abs(gap[0]).max())
         best, least, iteration, inner = z, size, 0, 0

@@ -98,15 +98,15 @@ def solve(
         problem = G.problem(u, friction, limits)
     if problem.speed == 0.0:
         return np.zeros(len(u)), Outcome(0, 0.0, True)
-    z = np.zeros(len(problem.u)) if warm is None else problem.scaled(warm)
-    best, residual, iterations = problem.newton(z, tolerance, sufficient)
+    z, w = problem.start(np.zeros(len(u)) if warm is None else warm)
+    best, residual, iterations = problem.newton(z, w, tolerance, sufficient)
     z, force, enough = best, None, sufficient
     for penalty, rounds in ADMM_ROUNDS:
         if residual <= max(tolerance, enough):
             break
         enough *= IMPATIENCE
         z, force = problem.admm(z, force, penalty, rounds)
-        candidate, value, count = problem.newton(z, tolerance, sufficient)
+        candidate, value, count = problem.newton(z, problem.velocity(z), tolerance, sufficient)
         iterations += rounds + count
         if value < residual:
             best, residual = candidate, value

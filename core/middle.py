@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 
 import numpy as np
 
 from .constraints import STRAIGHT, curving, leaving
 from .contact import Contacts
 from .kinematics import Kinematics, Motions, bias, kinematics, link_poses, motions
+from .mobility import mobilities
 from .model import State
 from .rows import Rows
 from .spatial import exponential, pose, quaternion_matrix
@@ -61,6 +62,18 @@ class Middle:
             world, state, h, q, kin, expected, moving, given, twist, twist_after, change, wrenches, heavier,
             *world.drive(q, state.v, h, time),
         )  # fmt: skip
+
+    @cached_property
+    def heavy(self) -> Kinematics:
+        """The kinematics with what makes links harder to accelerate."""
+        loads = np.zeros((0, 6)) if self.state.memory is None else self.state.memory.loads
+        heavy = self.world.taut(self.kin, self.h, loads)
+        return heavy if self.heavier is None else replace(heavy, inertia=heavy.inertia + self.heavier)
+
+    @cached_property
+    def mobility(self) -> np.ndarray:
+        """The links' accelerations by unit wrenches (links, 6, 6), see `mobilities`."""
+        return mobilities(self.world.model, self.heavy, self.resistance)
 
     def led(self, v: np.ndarray) -> Motions:
         """How the links move with joint velocities `v` (nv,)."""
