@@ -14,7 +14,7 @@ from .model import Model
 STILL = 0.0125
 """Slower than this times `World.slow` looks still;"""
 ALOOF = 0.02
-"""what touches nothing goes on until it is slower by this: nothing but its own dampers will stop it;"""
+"""what touches nothing, and whose joints no friction lets creep, goes on until it is slower by this;"""
 CREEP = 1e-6
 """scenery that moves faster than this times `World.slow` lets nothing rest on it;"""
 REST_TIME = 0.5
@@ -41,6 +41,8 @@ class Rest:
         moved = self.scenery[self.joined] & (self.joined < self.count)
         soft = np.isin(np.arange(len(loops)), loops.loop[loops.soft])
         self.driven[self.joined[:, moved.any(axis=0) | soft]] = True
+        rubs = np.bincount(np.repeat(number, np.diff(model.coordinates.v_start)), model.friction, self.count) > 0.0
+        self._creeps = np.append(rubs, False)
         self._half = (math.ceil(REST_TIME / frame_time) + 3) // 2
         self._speeds: list[np.ndarray] = []
 
@@ -54,9 +56,9 @@ class Rest:
         """The group (slots + 1,) in which each slot's tree sleeps, 0 for what is awake, as those that `contacts` or
         loops join do so together. `slow` as in `World.slow`; `before` like the result: who sleeps already."""
         sides = self.tree[np.stack((contacts.link, contacts.other))]
-        touched = np.zeros(self.count + 1, dtype=bool)
-        touched[sides] = True
-        calm = self._calm(slow * np.where(touched, 1.0, ALOOF)) & ~self.driven
+        held = self._creeps.copy()
+        held[sides] = True
+        calm = self._calm(slow * np.where(held, 1.0, ALOOF)) & ~self.driven
         calm[self.scenery] = True
         deep = self.tree[contacts.pairs(contacts.gap < -sunk)]
         calm[deep[~self.scenery[deep]]] = False
