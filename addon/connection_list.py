@@ -32,7 +32,7 @@ def pin(armature, bone: str, target=None, target_bone: str = "", at: str = "TAIL
 
 
 def remove(armature, index: int) -> None:
-    """Removes a connection and its keyframes."""
+    """Removes a connection, its keyframes and its drivers."""
     settings = armature.armature_dynamics
     switch.forget(armature, index)
     settings.connections.remove(index)

@@ -123,8 +123,10 @@ def _is_on(curve, frame: float) -> bool:
 
 
 def forget(armature, index: int) -> None:
-    """Removes the keys of a connection that is removed from the list; those of the ones after it move up with them."""
-    for curves in _all_curves(armature):
+    """Removes the keys and drivers of a connection that is removed from the list; those of the ones after it move up
+    with them."""
+    drivers = armature.animation_data.drivers if armature.animation_data else ()
+    for curves in (*_all_curves(armature), drivers):
         for curve in list(curves):
             match = PATH.match(curve.data_path)
             number = int(match.group(1)) if match else -1

@@ -65,6 +65,23 @@ def test_removing_a_connection_takes_its_keys_along():
     assert not bpy.ops.armature_dynamics.connection_remove.poll()
 
 
+def test_removing_a_connection_takes_its_drivers_along():
+    """As its keys: a driver left behind would switch another connection, or none."""
+    armature = chain(3)
+    for number, bone in enumerate(("bone0", "bone1", "bone2")):
+        connect(armature, bone)
+        armature.driver_add(switch.enabled_path(number)).driver.expression = f"frame < {number}"
+    armature.driver_add("armature_dynamics.weight").driver.expression = "1"
+    armature.armature_dynamics.connection_index = 1
+    bpy.ops.armature_dynamics.connection_remove()
+    left = {curve.data_path: curve.driver.expression for curve in armature.animation_data.drivers}
+    assert left == {
+        switch.enabled_path(0): "frame < 0", switch.enabled_path(1): "frame < 2", "armature_dynamics.weight": "1",
+    }  # fmt: skip
+    bpy.context.scene.frame_set(1)
+    assert [c.enabled for c in armature.armature_dynamics.connections] == [False, True]
+
+
 def hinge_on_the_way(armature):
     connect(armature, "bone0", kind="HINGE", target_at="HEAD")
     key_enabled(armature, {1: False, 3: True})
