@@ -17,8 +17,9 @@ SLICE = 0.05
 
 
 def make_dynamic(armature) -> tuple[str, int, int]:
-    """Gives every bone its default role and the armature its frame range; returns the naming that was recognised, the
-    number of simulated bones and of those carried along. Raises ConversionError for what cannot be simulated."""
+    """Gives every bone its default role, and an armature that was not dynamic its frame range, its scale in life and
+    whether constraints are muted; returns the naming that was recognised, the number of simulated bones and of those
+    carried along. Raises ConversionError for what cannot be simulated."""
     refuse_unusable(armature)
     # an armature that has just been linked has no pose yet
     bpy.context.view_layer.update()
@@ -32,12 +33,13 @@ def make_dynamic(armature) -> tuple[str, int, int]:
     for name, role in zip(rig.names, roles, strict=True):
         armature.pose.bones[name].armature_dynamics.role = role
     settings = armature.armature_dynamics
-    settings.enabled = True
-    settings.life_scale = intake.life_scale(armature, human=anatomy is not None)
-    settings.frame_start, settings.frame_end = casting.default_range(armature)
-    simulated = {name for name, role in zip(rig.names, roles, strict=True) if role == SIMULATED}
-    if anatomy and rig.controls is None and rival.solvers(armature, simulated):
-        settings.mute_constraints = True
+    if not settings.enabled:  # what the animator set since stays
+        settings.enabled = True
+        settings.life_scale = intake.life_scale(armature, human=anatomy is not None)
+        settings.frame_start, settings.frame_end = casting.default_range(armature)
+        simulated = {name for name, role in zip(rig.names, roles, strict=True) if role == SIMULATED}
+        if anatomy and rig.controls is None and rival.solvers(armature, simulated):
+            settings.mute_constraints = True
     return (
         anatomy.naming if anatomy else "creature",
         roles.count(SIMULATED),

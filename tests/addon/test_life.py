@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from armature_dynamics import addon
 from armature_dynamics.addon import compat, stage, take
+from mending import fix
 from rigs import chain, curves, finished, key, simulate, world_heads
+from staging import cube
 
 
 def snapshot(armature):
@@ -44,6 +46,27 @@ def test_the_three_operators_make_a_ragdoll(armature):
     assert bpy.ops.armature_dynamics.keep() == {"FINISHED"}
     assert armature.armature_dynamics.state == "KEPT"
     assert curves(armature.animation_data.action)
+
+
+def test_making_it_dynamic_again_keeps_the_animators_settings(person):
+    """Default Roles, or the button once more, gives bones their roles anew: the shot's range and what else was set
+    stay, until Remove Dynamics forgets them."""
+    own, bone = person.armature_dynamics, person.pose.bones["shin.L"]
+    solver = bone.constraints.new("IK")
+    solver.target, solver.chain_count = cube(), 2
+    chosen = {"frame_start": 5, "frame_end": 33, "life_scale": 0.5, "mute_constraints": False, "mass": 3.0}
+    for name, value in chosen.items():
+        setattr(own, name, value)
+    for each in person.pose.bones:
+        each.armature_dynamics.role = "IGNORED"
+    fix(person, "all_ignored")
+    bpy.ops.armature_dynamics.make_dynamic()
+    assert bone.armature_dynamics.role == "SIMULATED"
+    assert {name: getattr(own, name) for name in chosen} == chosen
+    bpy.ops.armature_dynamics.remove()
+    bpy.ops.armature_dynamics.make_dynamic()
+    found = {"frame_start": 1, "frame_end": 120, "life_scale": 1.0, "mute_constraints": True, "mass": 3.0}
+    assert {name: getattr(own, name) for name in chosen} == found
 
 
 def test_discard_leaves_what_was_there_before(armature):
