@@ -13,6 +13,7 @@ from . import (
     motion,
     operators,
     overlay,
+    override,
     panel,
     preflight_list,
     properties,
@@ -39,6 +40,7 @@ def register() -> None:
     motion.attach()
     manual.attach()
     curtain.attach()
+    override.attach()
     grab_tool.attach()
     words.register(CLASSES)
     overlay.register()
@@ -49,6 +51,7 @@ def unregister() -> None:
     bpy.utils.unregister_cli_command(_commands.pop())
     overlay.unregister()
     words.unregister()
+    override.detach()
     curtain.detach()
     grab_tool.detach()
     manual.detach()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 
+import bpy
+from bpy.app.handlers import persistent
 from bpy.props import CollectionProperty
 
 OWN = {"LIBRARY_OVERRIDABLE"}
@@ -31,3 +33,26 @@ def own_setting(setting):
         more = {"USE_INSERTION"} if setting.function == CollectionProperty else set()
         setting.keywords["override"] = OWN | more
     return setting
+
+
+def groups(armature) -> list:
+    """All property groups of ours that an armature and its bones have; reading one makes it where it is not yet."""
+    own, bones = armature.armature_dynamics, armature.pose.bones if armature.pose else ()
+    return [own, own.scenery_surface, *(bone.armature_dynamics for bone in bones)]
+
+
+@persistent
+def complete(*_) -> None:
+    """Lets what overrides are of have all groups. Blender from 5.0 on saves an override's settings one by one only
+    where the linked data has their group, else as a group, which it cannot read."""
+    for thing in bpy.data.objects:
+        if thing.type == "ARMATURE" and thing.override_library and thing.override_library.reference:
+            groups(thing.override_library.reference)
+
+
+def attach() -> None:
+    bpy.app.handlers.save_pre.append(complete)
+
+
+def detach() -> None:
+    bpy.app.handlers.save_pre.remove(complete)

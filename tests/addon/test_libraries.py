@@ -5,6 +5,7 @@ import pytest
 from armature_dynamics import addon
 from armature_dynamics.addon import connection_list, operators
 from recorded import STATES, everything, go_back, made, press, simulated
+from rigs import chain
 from test_life import undoing
 
 
@@ -50,6 +51,28 @@ def test_a_library_override_is_simulated_and_saved(state, expected, tmp_path):
     press("keep")
     go_back(armature)
     assert armature.animation_data.action.name == "RigAction" and armature.animation_data.action.library
+
+
+@pytest.mark.parametrize("prepared", [True, False], ids=["dynamic", "plain"])
+def test_an_override_keeps_settings_that_its_library_never_had(prepared, tmp_path):
+    """The library's rigger may never have opened Scenery Surface, nor know this extension: the shot's settings are
+    saved all the same, each time."""
+    library, shot = tmp_path / "library.blend", str(tmp_path / "shot.blend")
+    character = chain(3)
+    if prepared:
+        operators.make_dynamic(character)
+    bpy.ops.wm.save_as_mainfile(filepath=str(library), check_existing=False)
+    armature = linked_with_override(library, "Rig")
+    operators.make_dynamic(armature)
+    own = armature.armature_dynamics
+    own.mass, own.scenery_surface.friction, own.scenery_surface.restitution = 3.0, 0.25, 0.5
+    armature.pose.bones["bone1"].armature_dynamics.role = "ANIMATED"
+    connection_list.add(armature, "bone1").break_force = 7.5
+    before = everything(armature)
+    for _ in range(2):
+        bpy.ops.wm.save_as_mainfile(filepath=shot, check_existing=False)
+        bpy.ops.wm.open_mainfile(filepath=shot)
+        assert everything(overridden()) == before
 
 
 def linked_with_override(library, name: str):
