@@ -352,7 +352,8 @@ class ARMATURE_DYNAMICS_PG_bone(SurfaceSettings, BodySettings, bpy.types.Propert
     )
     source_scale: FloatVectorProperty(name="Source Scale", description="Scale before physics [factor]", size=3)
     muted: StringProperty(
-        name="Muted Constraints", description="Names of the constraints that were turned off, one a line"
+        name="Muted Constraints",
+        description="Names of the constraints that were turned off, one a line; after an empty line those of the rest",
     )
     muted_drivers: StringProperty(
         name="Muted Drivers", description="Channels whose drivers were turned off, and their index, one a line"

@@ -12,6 +12,9 @@ from .switch import source_curves
 CHAINS = {"IK", "SPLINE_IK"}
 """Types of constraints that move the bones above their own, too."""
 
+APART = "\n\n"
+"""Between the names of the constraints that are turned off and those of the others, as a bone remembers them."""
+
 
 @dataclass(frozen=True)
 class Rival:
@@ -101,16 +104,26 @@ def _driver_curves(armature) -> list:
 
 
 def muted(bone) -> Muted:
-    """What is turned off of a bone, as it remembers it."""
+    """What is turned off of a bone, as it remembers it, by the names of now."""
     own = bone.armature_dynamics
     drivers = (re.fullmatch(r"(\w+) (\d+)", line) for line in own.muted_drivers.splitlines())
-    return Muted(tuple(own.muted.splitlines()), tuple((match[1], int(match[2])) for match in drivers if match))
+    return Muted(_muted_constraints(bone), tuple((match[1], int(match[2])) for match in drivers if match))
+
+
+def _muted_constraints(bone) -> tuple[str, ...]:
+    """The names of the constraints that are turned off: in place of those that are gone, what is off under names that
+    there were not when it was remembered."""
+    off, _, rest = (part.splitlines() for part in bone.armature_dynamics.muted.partition(APART))
+    gone = len(set(off) - set(bone.constraints.keys()))
+    renamed = [own.name for own in bone.constraints if own.mute and own.name not in (*off, *rest)]
+    return (*(name for name in off if name in bone.constraints), *renamed[:gone])
 
 
 def mute(armature, bone, what: Muted) -> None:
     """Turns off what is named, and lets the bone remember it."""
     own = bone.armature_dynamics
-    own.muted = "\n".join(what.constraints)
+    rest = [each.name for each in bone.constraints if each.name not in what.constraints]
+    own.muted = "\n".join(what.constraints) + APART + "\n".join(rest) if what.constraints else ""
     own.muted_drivers = "\n".join(f"{channel} {index}" for channel, index in what.drivers)
     _switch(armature, bone, off=True)
 
@@ -124,8 +137,7 @@ def unmute(armature, bone) -> None:
 def _switch(armature, bone, *, off: bool) -> None:
     what = muted(bone)
     for name in what.constraints:
-        if name in bone.constraints:
-            bone.constraints[name].mute = off
+        bone.constraints[name].mute = off
     for channel, index in what.drivers:
         curve = armature.animation_data and armature.animation_data.drivers.find(
             bone_path(bone.name, channel), index=index

@@ -4,7 +4,7 @@ import bpy
 import pytest
 from armature_dynamics.addon import rival, take
 from mending import fix, problems
-from rigs import simulate
+from rigs import chain, simulate
 from staging import cube
 
 
@@ -42,6 +42,32 @@ def test_constraints_are_reported_before_and_muted_while_it_plays(person, holder
     bpy.ops.armature_dynamics.keep()
     bpy.ops.armature_dynamics.restore_source()
     assert not constraint.mute
+
+
+@pytest.mark.parametrize("change", ["rename", "rename and move", "remove", "take again"])
+def test_a_renamed_constraint_is_turned_on_again(change):
+    """A rigger tidies up while a take plays: what was on before is on after Discard, and what was off is off."""
+    armature = chain(3)
+    stack = armature.pose.bones["bone1"].constraints
+    for name in ("off", "first", "second", "third"):
+        stack.new("LIMIT_ROTATION").name = name
+    stack["off"].mute = True
+    simulate(armature, end=3, mute_constraints=True)
+    assert all(own.mute for own in stack)
+    if change == "remove":
+        stack.remove(stack["first"])
+    else:
+        stack["second"].name = "renamed"
+    if change == "rename and move":
+        stack.move(2, 0)
+        stack.new("LIMIT_SCALE").name = "new"
+    if change == "take again":
+        simulate(armature, end=3)
+        assert all(own.mute for own in stack)
+        stack["renamed"].name = "renamed again"
+    bpy.ops.armature_dynamics.discard()
+    assert [own.name for own in stack if own.mute] == ["off"]
+    assert rival.muted(armature.pose.bones["bone1"]) == rival.Muted()
 
 
 def test_constraints_that_move_nothing_physics_moves_are_no_problem(person):
