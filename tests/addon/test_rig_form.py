@@ -62,6 +62,60 @@ def test_an_animated_scale_is_not_applied(person):
         bpy.ops.armature_dynamics.fix(index=index)
 
 
+@pytest.mark.parametrize("how", ["posed", "keyed", "driven", "constrained"])
+@pytest.mark.parametrize("scale", [(1, 1, 2), (-1, 1, 1), (-1, -1, -1), (2, 0, 1)])
+def test_a_bad_scale_is_not_applied_under_poses(scale, how):
+    """They would show something else, 0.25 m off, without a word."""
+    armature = chain(3)
+    bone = armature.pose.bones["bone1"]
+    if how == "posed":
+        bone.rotation_quaternion = (0.8, 0, 0.6, 0)
+    elif how == "keyed":
+        key(armature, "bone1", "rotation_quaternion", {1: (1, 0, 0, 0), 9: (0.8, 0, 0.6, 0)})
+    elif how == "driven":
+        bone.driver_add("rotation_quaternion", 1)
+    else:
+        constraint = bone.constraints.new("COPY_ROTATION")
+        constraint.target = cube()
+        constraint.target.rotation_euler = (1, 2, 3)
+    armature.scale = scale
+    bpy.context.view_layer.update()
+    heads = world_heads(armature)
+    with pytest.raises(RuntimeError, match="would not stay in place, bone1; clear their pose"):
+        bpy.ops.armature_dynamics.fix(index=problems(armature)["scale"][2])
+    assert tuple(armature.scale) == scale
+    assert all(np.allclose(head, heads[name], atol=1e-6) for name, head in world_heads(armature).items())
+
+
+@pytest.mark.parametrize("scale", [(1, 1, 2), (-1, 1, 1), (-1, -1, -1)])
+def test_a_scale_is_applied_under_the_keys_of_its_object(scale):
+    """The object turns as before: not to the other side, as it did where all axes were mirrored."""
+    armature = chain(3)
+    armature.scale = scale
+    for frame, angle in ((1, 0.4), (9, 1.4)):
+        armature.rotation_euler = (0.2, 0.3, angle)
+        armature.keyframe_insert("rotation_euler", frame=frame)
+        armature.location = (angle, 1, 0)
+        armature.keyframe_insert("location", frame=frame)
+    before = {}
+    for frame in (1, 5, 9):
+        bpy.context.scene.frame_set(frame)
+        before[frame] = world_heads(armature)
+    fix(armature, "scale")
+    for frame, heads in before.items():
+        bpy.context.scene.frame_set(frame)
+        assert all(np.allclose(head, heads[name], atol=1e-5) for name, head in world_heads(armature).items())
+
+
+def test_a_parents_scale_is_not_applied_under_keys(person):
+    """What turns in it is skewed another way on each frame."""
+    above = person.parent = cube()
+    above.scale = (1, 1, 2)
+    person.keyframe_insert("rotation_euler", frame=1)
+    with pytest.raises(RuntimeError, match=r"object 'metarig' is animated .* is not its own; remove"):
+        bpy.ops.armature_dynamics.fix(index=problems(person)["scale"][2])
+
+
 def test_rolls_of_symmetric_bones_are_mirrored(person):
     """A pose pasted flipped, or settings mirrored, come out wrong on bones that are rolled differently."""
     roll = person.data.bones["forearm.R"].matrix_local.copy()
