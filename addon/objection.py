@@ -8,7 +8,7 @@ import bpy
 import numpy as np
 
 from ..core.shape import Shape
-from . import lock, rival, symmetry
+from . import growth, lock, rival, symmetry
 from .cast import Actor, Cast
 from .collider import balls
 from .connection import live
@@ -54,6 +54,7 @@ def of_actor(actor: Actor) -> list[Problem]:
         *_locks(actor),
         *_sizes(actor),
         *_skews(actor),
+        *growth.problems(actor),
         *_rolls(actor),
         *_loose_parts(actor),
     ]

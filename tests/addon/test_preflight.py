@@ -76,6 +76,39 @@ def test_bones_that_would_be_skewed_are_told_before(person):
     assert tuple(arm.scale) == (1, 1, 1)
 
 
+@pytest.mark.parametrize(("bone", "code"), [("bone2", "scale_held"), ("bone0", "scale_carries")])
+def test_scales_that_change_are_told_before(bone, code):
+    """Bodies do not grow: the scale was lost without a word, or the rig was 1 m from where it should be."""
+    armature = chain(5, height=1.0)
+    operators.make_dynamic(armature)
+    armature.pose.bones["bone0"].armature_dynamics.role = "ANIMATED"
+    armature.armature_dynamics.frame_end = 40
+    for frames in ({1: (1, 1, 1), 40: (1, 1, 1)}, {40: (1, 1, 1), 60: (2, 2, 2)}):
+        key(armature, bone, "scale", frames)
+        assert not {"scale_held", "scale_carries"} & set(problems(armature)), "nothing changes while physics plays"
+    key(armature, bone, "scale", {20: (1, 1.5, 1)})
+    found = problems(armature)
+    assert found[code][0] == [bone] and "remove the animation of its scale" in found[code][1]
+    assert not {"scale_held", "scale_carries"} - {code} & set(found)
+    assert code in [each.code for each in simulate(armature, end=40).warnings]
+
+
+def test_driven_and_layered_scales_are_told_before():
+    """What changes a scale besides the action."""
+    armature = chain(3, height=1.0)
+    operators.make_dynamic(armature)
+    armature.pose.bones["bone0"].armature_dynamics.role = "ANIMATED"
+    key(armature, "bone1", "scale", {1: (1, 1, 1), 40: (2, 2, 2)})
+    strip = armature.animation_data.nla_tracks.new().strips.new("Growth", 101, armature.animation_data.action)
+    armature.animation_data.action = None
+    armature.armature_dynamics.frame_start, armature.armature_dynamics.frame_end = 101, 140
+    assert problems(armature)["scale_held"][0] == ["bone1"]
+    strip.mute = True
+    assert "scale_held" not in problems(armature)
+    armature.pose.bones["bone0"].driver_add("scale", 1)
+    assert problems(armature)["scale_carries"][0] == ["bone0"]
+
+
 def test_parts_that_nothing_joins_are_connected():
     """A rig of several roots falls to pieces; what a connection holds does not."""
     armature = make_rig(
