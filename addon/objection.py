@@ -8,7 +8,7 @@ import bpy
 import numpy as np
 
 from ..core.shape import Shape
-from . import growth, lock, rival, symmetry
+from . import control, growth, lock, rival, symmetry
 from .cast import Actor, Cast
 from .collider import balls
 from .connection import live
@@ -50,6 +50,7 @@ def of_actor(actor: Actor) -> list[Problem]:
     """Everything about an armature as it starts."""
     return [
         *actor.character.warnings,
+        *_controls(actor.armature),
         *_rivals(actor),
         *_locks(actor),
         *_sizes(actor),
@@ -58,6 +59,37 @@ def of_actor(actor: Actor) -> list[Problem]:
         *_rolls(actor),
         *_loose_parts(actor),
     ]
+
+
+def _controls(armature) -> list[Problem]:
+    """Controls and switches that are not there any more, as they have another name."""
+    bones, settings = armature.pose.bones, armature.armature_dynamics
+    back = "give the bone that name again"
+    found = [
+        Problem(
+            "control_gone",
+            (bone.name,),
+            f"its control {name!r} is gone, so it does not follow physics",
+            f"{back}, or choose another under Control",
+            amount=repr(name),
+        )
+        for bone in bones
+        for name in [bone.armature_dynamics.control]
+        if name and name not in bones
+    ]
+    root = settings.root_control
+    if root and root not in bones:
+        text = f"the root control {root!r} is gone, so it does not go where the character falls"
+        found.append(Problem("root_gone", (), text, f"{back}, or choose another under Root Control"))
+    for bone, name in control.parsed(settings.switches):
+        if bone not in bones or name not in bones[bone]:
+            text = f"bone {bone!r} has no switch {name!r} any more, so what that switches may not follow physics"
+            found.append(
+                Problem(
+                    "switch_gone", (), text, "give both their names again, or press Remove Dynamics, then Make Dynamic"
+                )
+            )
+    return found
 
 
 def _rivals(actor: Actor) -> list[Problem]:

@@ -32,6 +32,25 @@ def chain(count=4, name="Rig", length=0.3, height=2.0):
     return make_rig(rows, name)
 
 
+def puppet():
+    """Two deform bones that copy two controls of other names, and a switch between these and a third that is IK."""
+    rows = [
+        ("cog", (0, 0, 1), (0, 0.2, 1), None, False),
+        ("lower ctl", (0, 0, 1), (0, 0, 1.3), "cog", False),
+        ("upper ctl", (0, 0, 1.3), (0, 0, 1.6), "lower ctl", False),
+        ("lower", (0, 0, 1), (0, 0, 1.3), None, False),
+        ("upper", (0, 0, 1.3), (0, 0, 1.6), "lower", True),
+    ]
+    armature = make_rig(rows)
+    for name in ("lower", "upper"):
+        constraint = armature.pose.bones[name].constraints.new("COPY_TRANSFORMS")
+        constraint.target, constraint.subtarget = armature, f"{name} ctl"
+    for name in ("cog", "lower ctl", "upper ctl"):
+        armature.data.bones[name].use_deform = False
+    bpy.context.view_layer.update()
+    return armature
+
+
 def simulate(armature, start=1, end=13, **settings):
     """Make Dynamic, then a take; returns its report."""
     if not armature.armature_dynamics.enabled:

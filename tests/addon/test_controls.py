@@ -9,7 +9,7 @@ from armature_dynamics.addon import control, operators, probe, stage
 from armature_dynamics.addon.preset import control_presets
 from armature_dynamics.addon.rig import read_rig
 from evaluated import differences, evaluated
-from rigs import curves, finished, key, make_rig, simulate, take
+from rigs import curves, finished, key, make_rig, puppet, simulate, take
 
 pytestmark = pytest.mark.slow
 
@@ -272,54 +272,35 @@ def test_what_no_control_carries_is_listed(rig):
     assert [problem.bone for problem in report.warnings if problem.code == "undriven"] == ["DEF-spine.005"]
 
 
-def _puppet():
-    """Two deform bones that copy two controls of other names, and a switch between these and a third that is IK."""
-    rows = [
-        ("cog", (0, 0, 1), (0, 0.2, 1), None, False),
-        ("lower ctl", (0, 0, 1), (0, 0, 1.3), "cog", False),
-        ("upper ctl", (0, 0, 1.3), (0, 0, 1.6), "lower ctl", False),
-        ("lower", (0, 0, 1), (0, 0, 1.3), None, False),
-        ("upper", (0, 0, 1.3), (0, 0, 1.6), "lower", True),
-    ]
-    armature = make_rig(rows)
-    for name in ("lower", "upper"):
-        constraint = armature.pose.bones[name].constraints.new("COPY_TRANSFORMS")
-        constraint.target, constraint.subtarget = armature, f"{name} ctl"
-    for name in ("cog", "lower ctl", "upper ctl"):
-        armature.data.bones[name].use_deform = False
-    bpy.context.view_layer.update()
-    return armature
-
-
 def test_any_rig_of_copies_is_understood():
     """A rigger's own names, no preset: the controls get the keys."""
-    puppet = _puppet()
-    report = simulate(puppet, end=12)
+    armature = puppet()
+    report = simulate(armature, end=12)
     assert report.ok, report.news()
-    assert _controls(puppet) == {"lower": "lower ctl", "upper": "upper ctl"}
-    assert puppet.armature_dynamics.root_control == "lower ctl"
-    written = {curve.data_path.split('"')[1] for curve in curves(puppet.animation_data.action)}
+    assert _controls(armature) == {"lower": "lower ctl", "upper": "upper ctl"}
+    assert armature.armature_dynamics.root_control == "lower ctl"
+    written = {curve.data_path.split('"')[1] for curve in curves(armature.animation_data.action)}
     assert written == {"lower ctl", "upper ctl"}
 
 
 def test_a_preset_file_describes_a_rig(monkeypatch):
     """What cannot be seen can be written down: the file's word counts before a look."""
-    puppet = _puppet()
-    puppet.pose.bones["cog"]["free"] = 0
+    armature = puppet()
+    armature.pose.bones["cog"]["free"] = 0
     content = {
         "controls": {re.compile("(lower|upper)"): r"\1 ctl"},
         "root": "lower ctl",
         "switches": {re.compile("cog"): {"free": 1, "missing": 2}},
     }
     monkeypatch.setattr(probe, "control_presets", lambda: [content])
-    operators.make_dynamic(puppet)
-    assert puppet.armature_dynamics.root_control == "lower ctl"
-    assert control.switches(puppet) == {("cog", "free"): 1.0}
-    report = finished(take.take(puppet))
+    operators.make_dynamic(armature)
+    assert armature.armature_dynamics.root_control == "lower ctl"
+    assert control.switches(armature) == {("cog", "free"): 1.0}
+    report = finished(take.take(armature))
     assert report.ok, report.news()
-    assert puppet.pose.bones["cog"]["free"] == 1
+    assert armature.pose.bones["cog"]["free"] == 1
     bpy.ops.armature_dynamics.discard()
-    assert puppet.pose.bones["cog"]["free"] == 0
+    assert armature.pose.bones["cog"]["free"] == 0
 
 
 def test_presets_of_controls_can_be_read():

@@ -12,7 +12,7 @@ from armature_dynamics.addon.performance import Performance
 from armature_dynamics.addon.problem import NOTE, Problem
 from armature_dynamics.addon.remedy import FIXES
 from mending import fix, problems
-from rigs import chain, key, make_rig, simulate
+from rigs import chain, key, make_rig, puppet, simulate
 from staging import body, collected, cube
 from test_life import snapshot
 
@@ -74,6 +74,28 @@ def test_bones_that_would_be_skewed_are_told_before(person):
     assert names[0] == "upper_arm.L" and "(1, 1.4, 1)" in text
     fix(person, "uneven_scale")
     assert tuple(arm.scale) == (1, 1, 1)
+
+
+def test_controls_that_have_another_name_are_told():
+    """A control that was renamed after Make Dynamic was passed over, and its limb stayed as it was."""
+    armature = puppet()
+    armature.pose.bones["cog"]["free"] = 0
+    operators.make_dynamic(armature)
+    armature.armature_dynamics.switches = control.lines({("cog", "free"): 1.0})
+    gone = {"control_gone", "root_gone", "switch_gone"}
+    assert not gone & set(problems(armature))
+    armature.data.bones["lower ctl"].name = "new"
+    armature.data.bones["cog"].name = "middle"
+    found = problems(armature)
+    assert found["control_gone"][0] == ["lower"] and "'lower ctl' is gone" in found["control_gone"][1]
+    assert "'lower ctl' is gone" in found["root_gone"][1]
+    assert "bone 'cog' has no switch 'free'" in found["switch_gone"][1]
+    armature.pose.bones["lower"].armature_dynamics.control = armature.armature_dynamics.root_control = "new"
+    assert gone & set(problems(armature)) == {"switch_gone"}
+    del armature.pose.bones["middle"]["free"]
+    armature.data.bones["middle"].name = "cog"
+    assert gone & set(problems(armature)) == {"switch_gone"}
+    assert "switch_gone" in [each.code for each in simulate(armature, end=3).warnings]
 
 
 @pytest.mark.parametrize(("bone", "code"), [("bone2", "scale_held"), ("bone0", "scale_carries")])
