@@ -70,9 +70,8 @@ class Limits:
         self.ball_q, ball_v = c.quaternion_q[ball][:, [[0, 2], [1, 3]]].swapaxes(0, 1), c.quaternion_v[ball]
         lower, upper = model.lower[ball_v], model.upper[ball_v]
         # an ellipse needs its middle inside: the rest pose where the range holds it, else the range's own middle
-        with np.errstate(invalid="ignore"):
-            inside = (lower < 0) & (upper > 0)
-            middle = np.where(inside | ~np.isfinite(lower + upper), 0.0, 0.5 * (lower + upper))
+        inside = (lower <= 0) & (upper >= 0)
+        middle = np.where(inside, 0.0, 0.5 * (np.clip(lower, -np.pi, np.pi) + np.clip(upper, -np.pi, np.pi)))
         self.middle = middle[:, 0] + 1j * middle[:, 2]
         self.half_low, self.half_high = (np.maximum(x, POLE)[:, ::2] for x in (middle - lower, upper - middle))
         self.twist_lower, self.twist_upper = lower[:, 1], upper[:, 1]
@@ -109,7 +108,8 @@ class Limits:
         both = q.take(self.ball_q).view(complex)[:, :, 0]
         (twist, side), (cosine, sine) = both, np.maximum(np.abs(both), POLE)
         untwist = twist.conj() / cosine
-        direction = side * untwist / sine
+        # without a swing any direction is as good, but none would leave a limit that is passed there without a rate
+        direction = np.where(sine > POLE, side * untwist / sine, 1.0)
         angle = 2.0 * np.arctan2(sine, cosine)
         swing = angle * direction - self.middle
         plane = _plane(swing)

@@ -145,6 +145,46 @@ def test_the_reported_violation_is_the_geometrical_one():
         assert 0.5 * expected - 1e-9 <= world.limits.violation(q) <= expected + 1e-9
 
 
+@pytest.mark.parametrize(
+    ("lower", "upper", "swing", "violation"),
+    [
+        ((0.0, 0.0), (0.5, 0.5), (0.0, 0.0), 0.0),
+        ((0.0, 0.0), (0.5, 0.5), (-0.01, 0.0), 0.01),
+        ((0.0, 0.0), (0.5, 0.5), (-0.01, 0.3), 0.01),
+        ((0.0, 0.0), (0.5, 0.5), (0.6, 0.0), 0.1),
+        ((0.0, -0.5), (0.0, 0.5), (0.01, 0.3), 0.01),
+        ((0.2, 0.2), (0.4, 0.4), (0.0, 0.0), 0.3242641),
+        ((0.2, -np.inf), (np.inf, np.inf), (0.0, 0.0), 0.2),
+    ],
+)
+def test_a_swing_range_includes_its_limits_and_nothing_beyond(lower, upper, swing, violation):
+    """An elbow that may not be overstretched has its limit at the rest pose."""
+    limits = np.insert(lower, 1, -0.5), np.insert(upper, 1, 0.5)
+    world = World(compile_model(chain(1, "spherical", lower=limits[0], upper=limits[1])))
+    angle = np.hypot(*swing)
+    q = np.append(np.cos(angle / 2), 0.5 * np.sinc(angle / (2 * np.pi)) * np.array([swing[0], 0.0, swing[1]]))
+    assert world.limits.violation(q) == pytest.approx(violation, abs=1e-7)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0.2, 0.4), (0.5, 1.0), (-0.4, -0.2)])
+def test_a_ball_joint_comes_back_into_its_range_from_the_rest_pose(lower, upper):
+    """There the swing has no direction, and the way back none either."""
+    linkage = chain(1, "spherical", lower=np.array([lower, -0.5, lower]), upper=np.array([upper, 0.5, upper]))
+    q, _ = run(linkage, seconds=0.1, gravity=WEIGHTLESS)
+    swing, _ = swing_and_twist(q[-1])
+    assert np.hypot(*(swing - 0.5 * (lower + upper))) < 0.5 * (upper - lower) + ALLOWED
+
+
+def test_a_limit_at_the_rest_pose_turns_nothing_and_lets_nothing_past():
+    """A bone that starts at its limit is where it may be."""
+    lower, upper = np.array([0.0, -0.5, 0.0]), np.array([0.5, 0.5, 0.5])
+    linkage = chain(1, "spherical", length=0.4, mass=1.0, radius=0.05, lower=lower, upper=upper)
+    q, _ = run(linkage, [1e-4, 0.0, 0.0], seconds=0.1, gravity=WEIGHTLESS)
+    np.testing.assert_allclose(q[-1], [1.0, 5e-6, 0.0, 0.0], atol=1e-8)
+    q, _ = run(linkage, [-3.0, 0.0, -2.0], seconds=0.5, gravity=WEIGHTLESS)
+    assert swing_and_twist(q)[0].min() > -ALLOWED
+
+
 def test_complex_numbers_lie_in_one_piece(monkeypatch):
     """The same bake gives the same bits: numpy rounds strided complex numbers in two ways, and where the heap puts the
     result decides which."""
