@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from .checks import are_numbers, are_rotations
 from .joint import FREEDOMS, Joint
 from .shape import Shape
 from .spatial import pose, pose_inverse
@@ -112,12 +113,11 @@ class Link:
 
     def validate(self) -> None:
         """Raises LinkageError where the link or its joint cannot be simulated."""
-        if any(np.shape(x) != (3,) or not np.isfinite(x).all() for x in (self.position, self.center_of_mass)):
+        if not (are_numbers(self.position, 3) and are_numbers(self.center_of_mass, 3)):
             self._refuse("its position or center of mass is not three finite numbers", "check the bone's transforms")
-        rotation = np.asarray(self.rotation, dtype=float)
-        if rotation.shape != (3, 3) or not np.isfinite(rotation).all():
+        if not are_numbers(self.rotation, 3, 3):
             self._refuse("its rotation is not a finite 3 by 3 matrix", "check the bone's transforms")
-        if np.abs(rotation.T @ rotation - np.eye(3)).max() > 1e-6 or np.linalg.det(rotation) < 0:
+        if not are_rotations(self.rotation):
             self._refuse("its rotation is not a pure rotation", "remove scale, shear and mirroring")
         self._validate_mass()
         self._validate_joint()
@@ -125,9 +125,7 @@ class Link:
     def validate_virtual(self, members: set[int], world: Link) -> None:
         """The same for a virtual link, whose real link must be among `members`."""
         for what, frame in (("rest frame", pose(self.rotation, self.position)), ("seat", self.seat)):
-            turn = np.asarray(frame, dtype=float)[:3, :3] if np.shape(frame) == (4, 4) else np.zeros((3, 3))
-            mirrored = np.linalg.det(turn) < 0 if np.isfinite(turn).all() else True
-            if mirrored or not np.isfinite(frame).all() or np.abs(turn.T @ turn - np.eye(3)).max() > 1e-6 or self.child:
+            if not are_numbers(frame, 4, 4) or not are_rotations(np.asarray(frame)[:3, :3]) or self.child:
                 self._refuse(f"its {what} is no pose of a link without children", "give a point (3,) or pose (4, 4)")
         if self.real is self.parent:
             self._refuse(f"it connects {self.real.name!r} to itself", "choose another link or the world")
@@ -138,11 +136,11 @@ class Link:
         self.closure.check(self.name, self.joint.kind)
 
     def _validate_mass(self) -> None:
-        if not (np.isfinite(self.mass) and (self.mass > 0 or self.keyed)):
+        if not (are_numbers(self.mass) and (self.mass > 0 or self.keyed)):
             self._refuse(f"mass {self.mass} is not positive", "give it a positive mass or weld it to its parent")
-        inertia = np.asarray(self.inertia, dtype=float)
-        if inertia.shape != (3, 3) or not np.isfinite(inertia).all():
+        if not are_numbers(self.inertia, 3, 3):
             self._refuse("its inertia is not a finite 3 by 3 matrix", "compute it from its shape")
+        inertia = np.asarray(self.inertia, dtype=float)
         if np.abs(inertia - inertia.T).max() > 1e-9 * np.abs(inertia).max():
             self._refuse("its inertia is not symmetric", "compute it from its shape")
         principal = np.linalg.eigvalsh(inertia)
@@ -151,6 +149,8 @@ class Link:
 
     def _validate_joint(self) -> None:
         joint = self.joint
+        if not isinstance(joint, Joint):
+            self._refuse(f"its joint is {joint!r}", "give a Joint of some kind")
         if joint.kind not in FREEDOMS:
             self._refuse(f"unknown joint kind {joint.kind!r}", f"use one of {', '.join(FREEDOMS)}")
         d = FREEDOMS[joint.kind]
@@ -186,6 +186,13 @@ class Link:
             link = link.parent
         return rest
 
+    def top(self) -> Link:
+        """What the link hangs on in the end: the world, or a link that hangs nowhere yet."""
+        link = self
+        while link.parent is not None:
+            link = link.parent
+        return link
+
     def children(self) -> Iterator[Link]:
         """The links this one carries, in the order they were added."""
         link = self.child
@@ -201,8 +208,15 @@ class Linkage:
         self.world = Link("world", joint=Joint("fixed"), mass=0.0)
 
     def add(self, link: Link, parent: Link | None = None) -> Link:
-        """Hangs `link` under `parent` (the world when None) as the last brother; returns `link`."""
+        """Hangs `link` under `parent` (the world when None) as the last brother; returns `link`. Raises LinkageError
+        where it hangs here already, or would carry itself."""
         parent = self.world if parent is None else parent
+        if link.parent or link.child or link is parent:  # of new links there is nothing to ask, however deep they hang
+            top = parent.top()
+            if top is link:
+                link._refuse(f"it would carry itself by {parent.name!r}", "hang it under a link that it does not carry")
+            if top is link.top():
+                link._refuse(f"it hangs under {link.parent.name!r} already", "add every link once")
         link.parent, link.brother = parent, None
         last = None
         for last in parent.children():  # noqa: B007 - the last one is wanted
@@ -231,10 +245,7 @@ class Linkage:
         """
         host = self.world if host is None else host
         for end in (host, real):
-            top = end
-            while top is not None and top.parent is not None:
-                top = top.parent
-            if top is not self.world:
+            if end is None or end.top() is not self.world:
                 name = getattr(end, "name", end)
                 raise LinkageError(f"{name!r} is no link of this linkage; add it before connecting")
         at = _frame(at)
@@ -262,11 +273,9 @@ class Linkage:
             link.parent.child = link.brother
         else:
             before.brother = link.brother
-        link.brother = None
+        link.parent = link.brother = None
         if link.real is None:
             self.add(link)
-        else:
-            link.parent = None
 
     def _all(self) -> Iterator[Link]:
         """Real and virtual links below the world, parents before children, depth first."""

@@ -68,6 +68,8 @@ REFUSED = {
     "shear": {"rotation": TILTED},
     "scale": {"rotation": 2.0 * np.eye(3)},
     "mirroring": {"rotation": np.diag([1.0, 1.0, -1.0])},
+    "no joint": {"joint": "hinge"},
+    "mass that is nothing": {"mass": None},
     "unknown joint": {"joint": Joint("welded")},
     "limits the wrong way round": {"joint": Joint("hinge", lower=1.0, upper=-1.0)},
     "one axis' limits the wrong way round": {"joint": Joint(lower=np.array([-1, 1, -1]), upper=np.array([1, -1, 1]))},
@@ -101,6 +103,29 @@ def test_a_name_used_twice_is_refused():
     linkage.add(Link("arm"), linkage.add(Link("arm")))
     with pytest.raises(LinkageError, match="'arm'"):
         compile_model(linkage)
+
+
+def test_a_link_is_added_once():
+    """A link that was its own brother was compiled until the memory was full."""
+    linkage = Linkage()
+    arm = linkage.add(Link("arm"))
+    with pytest.raises(LinkageError, match="link 'arm': it hangs under 'world' already; add every link once"):
+        linkage.add(arm)
+    assert compile_model(linkage).names == ("arm",)
+
+
+def test_no_link_carries_itself():
+    """Neither at once nor by those that it carries."""
+    linkage = Linkage()
+    hips, arm, hand = Link("hips"), Link("arm"), Link("hand")
+    linkage.add(hand, linkage.add(arm, hips))
+    for parent in (hips, hand):
+        with pytest.raises(LinkageError, match=f"link 'hips': it would carry itself by '{parent.name}'"):
+            linkage.add(hips, parent)
+    linkage.add(hips)
+    with pytest.raises(LinkageError, match="link 'world': it would carry itself"):
+        linkage.add(linkage.world, hand)
+    assert compile_model(linkage).names == ("hips", "arm", "hand")
 
 
 def test_an_empty_linkage_is_refused():
