@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from .checks import are_numbers, are_rotations
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Surface:
@@ -31,10 +33,12 @@ class Surface:
         named = type(self).__name__
         for name in ("friction", "rolling", "torsion"):
             value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
+            if not (are_numbers(value) and value >= 0):
                 raise ValueError(f"a {named} has {name} {value}; give a number of at least 0")
-        if not 0 <= self.restitution <= 1:
+        if not (are_numbers(self.restitution) and 0 <= self.restitution <= 1):
             raise ValueError(f"a {named} has restitution {self.restitution}; give a number from 0 to 1")
+        if not isinstance(self.layers, (int, np.integer)) or abs(self.layers) >= 2**63:
+            raise ValueError(f"a {named} has layers {self.layers}; give a whole number of up to 63 bits")
         self._check(named)
 
     def _check(self, named: str) -> None:
@@ -63,7 +67,7 @@ class Sphere(Surface):
         return replace(self, center=_at(pose, self.center))
 
     def _check(self, named: str) -> None:
-        _refuse_unless(named, self.radius > 0, self.radius, center=self.center)
+        _refuse_unless_sized(named, self.radius, center=self.center)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +90,7 @@ class Capsule(Surface):
         return replace(self, start=_at(pose, self.start), end=_at(pose, self.end))
 
     def _check(self, named: str) -> None:
-        _refuse_unless(named, self.radius > 0, self.radius, start=self.start, end=self.end)
+        _refuse_unless_sized(named, self.radius, start=self.start, end=self.end)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +114,8 @@ class TaperedCapsule(Surface):
         return replace(self, start=_at(pose, self.start), end=_at(pose, self.end))
 
     def _check(self, named: str) -> None:
-        radii = self.radius, self.end_radius
-        _refuse_unless(named, min(radii) > 0, radii, start=self.start, end=self.end)
+        _refuse_unless_sized(named, self.radius, start=self.start)
+        _refuse_unless_sized(named, self.end_radius, end=self.end)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +126,11 @@ class Plane(Surface):
     normal: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
 
     def _check(self, named: str) -> None:
-        length = float(np.linalg.norm(self.normal))
-        if not (np.isfinite(length) and length > 0 and np.isfinite(self.point).all()):
-            raise ValueError(f"a plane with normal {self.normal} has no side; give a finite direction")
+        given = are_numbers(self.normal, 3) and are_numbers(self.point, 3)
+        if not (given and 0 < (length := float(np.linalg.norm(self.normal))) < np.inf):
+            raise ValueError(
+                f"a plane through {self.point} with normal {self.normal} has no side; give a finite place and direction"
+            )
         object.__setattr__(self, "normal", np.asarray(self.normal, dtype=float) / length)
 
     def moved(self, pose: np.ndarray) -> Plane:
@@ -152,11 +158,12 @@ class Box(Surface):
         return replace(self, center=_at(pose, self.center), rotation=pose[:3, :3] @ self.rotation)
 
     def _check(self, named: str) -> None:
-        turn = np.asarray(self.rotation, dtype=float)
-        if not (np.isfinite(turn).all() and np.abs(turn.T @ turn - np.eye(3)).max() < 1e-6):
+        if not (are_numbers(self.rotation, 3, 3) and are_rotations(self.rotation)):
             raise ValueError("a Box has a rotation that is none; give a rotation matrix, and its size in half")
-        if not ((np.asarray(self.half) >= 0).all() and np.isfinite(self.half).all() and np.isfinite(self.center).all()):
-            raise ValueError(f"a box of half extents {self.half} around {self.center} is no box; give finite extents")
+        if not (are_numbers(self.half, 3) and are_numbers(self.center, 3) and np.min(self.half) >= 0):
+            raise ValueError(
+                f"a box of half extents {self.half} around {self.center} is no box; give three extents from 0 on"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +187,9 @@ class Cylinder(Surface):
         return replace(self, start=_at(pose, self.start), end=_at(pose, self.end))
 
     def _check(self, named: str) -> None:
-        good = self.radius > 0 and not np.array_equal(self.start, self.end)
-        _refuse_unless(named, good, self.radius, start=self.start, end=self.end)
+        _refuse_unless_sized(named, self.radius, start=self.start, end=self.end)
+        if np.array_equal(self.start, self.end):
+            raise ValueError(f"a {named} from {self.start} to {self.end} has no length; give two places")
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,19 +250,22 @@ def _at(pose: np.ndarray, points: np.ndarray) -> np.ndarray:
     return points @ pose[:3, :3].T + pose[:3, 3]
 
 
-def _refuse_unless(named: str, good: bool, size: object, **points: np.ndarray) -> None:
-    if not (good and np.isfinite(size).all() and all(np.isfinite(point).all() for point in points.values())):
+def _refuse_unless_sized(named: str, radius: float, **points: np.ndarray) -> None:
+    if not (are_numbers(radius) and radius > 0 and all(are_numbers(point, 3) for point in points.values())):
         where = ", ".join(f"{name} {point}" for name, point in points.items())
-        raise ValueError(f"a {named} with radius {size} and {where} has no size; give finite places and radii above 0")
+        raise ValueError(f"a {named} of radius {radius} and {where} has no size; give finite places and radii above 0")
 
 
 def _refuse_bad_triangles(named: str, vertices: np.ndarray, triangles: np.ndarray, least: int) -> None:
     corners = np.asarray(triangles)
-    if np.ndim(vertices) != 2 or corners.ndim != 2 or corners.shape[1] != 3 or len(corners) < least:
-        raise ValueError(f"a {named} has {len(corners)} triangles; give vertices (n, 3) and at least {least} (m, 3)")
-    if not np.isfinite(vertices).all():
-        raise ValueError(f"a {named} has vertices that are not finite numbers; remove them")
-    if corners.min() < 0 or corners.max() >= len(vertices):
+    if np.ndim(vertices) != 2 or np.shape(vertices)[1] != 3 or corners.shape[1:] != (3,) or len(corners) < least:
         raise ValueError(
-            f"a {named} has triangles of vertices that it does not have; give numbers below {len(vertices)}"
+            f"a {named} has vertices {np.shape(vertices)} and triangles {corners.shape}; give vertices (n, 3) and at "
+            f"least {least} (m, 3)"
+        )
+    if not are_numbers(vertices, -1, 3):
+        raise ValueError(f"a {named} has vertices that are not finite numbers; remove them")
+    if corners.dtype.kind not in "iu" or corners.min() < 0 or corners.max() >= len(vertices):
+        raise ValueError(
+            f"a {named} has triangles of vertices that it does not have; give whole numbers below {len(vertices)}"
         )
