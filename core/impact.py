@@ -14,6 +14,7 @@ integration); Bhatt and Koechling 1995, "Three-dimensional frictional rigid-body
 from __future__ import annotations
 
 from enum import Enum
+from typing import NoReturn
 
 import numpy as np
 
@@ -53,6 +54,10 @@ class Law(Enum):
     POISSON = "poisson"
     NEWTON = "newton"
 
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        raise ValueError(f"the law of impacts is {value!r}; give one of {', '.join(law.value for law in cls)}")
+
 
 def collide(
     G: np.ndarray, u: np.ndarray, friction: np.ndarray, restitution: np.ndarray, law: Law = Law.WORK
@@ -87,7 +92,7 @@ class _Impacts:
     """
 
     def __init__(self, G: np.ndarray, u: np.ndarray, friction: np.ndarray, restitution: np.ndarray, law: Law) -> None:
-        self.G, self.u, self.friction, self.restitution, self.law = G, u.copy(), friction, restitution, law
+        self.G, self.u, self.friction, self.restitution, self.law = G, u.copy(), friction, restitution, Law(law)
         self.before = u
         self.tilt = G[:, 0, 1:]
         self.along = np.maximum(G[:, (1, 2), (1, 2)], 0.0)

@@ -62,6 +62,15 @@ def test_rod_bounces_by_each_law_as_published(law, u, friction, restitution, p, 
     assert 0.5 * impulse[0] @ (before + after(G, before, impulse))[0] == pytest.approx(energy, abs=1e-9)
 
 
+def test_a_law_may_be_given_by_its_name():
+    """A name that was no law was taken for another one."""
+    contact = ROD[None], np.array([[-1.0, 0.6, 0.0]]), np.ones(1), np.ones(1)
+    np.testing.assert_allclose(collide(*contact, "poisson")[0], [0.8, 0.24, 0.0], atol=1e-8)
+    np.testing.assert_allclose(collide(*contact, "newton")[0], [1.025, 0.375, 0.0], atol=1e-8)
+    with pytest.raises(ValueError, match="the law of impacts is 'nonsense'; give one of work, poisson, newton"):
+        collide(*contact, "nonsense")
+
+
 def test_slip_reverses_where_friction_cannot_hold():
     """The rod that falls straight slips off toward the side it leans to: u⁺ = (−0.5488, 0.5)."""
     p = collide(ROD[None], np.array([[-1.0, 0.0, 0.0]]), np.array([0.3]), np.array([0.5]))
