@@ -15,6 +15,7 @@ import numpy as np
 
 from .active_region import ActiveRegion
 from .activity import Activity
+from .checks import whole
 from .contact import tangents
 from .hierarchy import ranges
 from .hybrid_model import HybridModel, stopped
@@ -71,9 +72,8 @@ class Adaptive:
         if self.budget is not None and not (np.isfinite(self.budget) and self.budget > 0):
             raise ValueError(f"the time budget is {self.budget} s; give a positive number")
         for name, least in (("joints", 0), ("interval", 1)):
-            value = getattr(self, name)
-            if value is not None and not (np.isfinite(value) and int(value) == value and value >= least):
-                raise ValueError(f"{name} is {value}; give a whole number of at least {least}")
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, whole(name, value, least))
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from .assembly import Assembly, assemble, jump_table
+from .checks import are_numbers
 from .closure import Loops, loops_of
 from .joint import Coordinates
 from .linkage import Linkage
@@ -16,6 +17,9 @@ from .spatial import pose, pose_inverse, rigid_inertia
 
 CRAWL = 1e-4
 """So slow [rad/s or m/s] are joints that friction holds, where nothing else is said."""
+
+UNIT = 1e-6
+"""How far from 1 a given quaternion's length may be."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,22 @@ class Model:
     def rest_state(self) -> State:
         """All joint coordinates zero, at rest."""
         return State(self.coordinates.zero(), np.zeros(self.nv))
+
+    def checked(self, state: State) -> State:
+        """A `state` from outside, its numbers as floats. Raises ValueError where it is none of this model."""
+        for name, size in (("q", self.nq), ("v", self.nv)):
+            if not are_numbers(getattr(state, name), size):
+                raise ValueError(f"the state's {name} is not {size} finite numbers; give those of this model")
+        if not are_numbers(state.time):
+            raise ValueError(f"the state's time is {state.time}; give a finite number of seconds")
+        q, v = np.asarray(state.q, dtype=float), np.asarray(state.v, dtype=float)
+        length = np.linalg.norm(q[self.coordinates.quaternion_q], axis=-1)
+        for joint in np.flatnonzero(np.abs(length - 1.0) > UNIT):
+            name = self.names[self.coordinates.turning[joint]]
+            raise ValueError(
+                f"the state turns link {name!r} by a quaternion of length {length[joint]:g}; give unit ones"
+            )
+        return replace(state, q=q, v=v, time=float(state.time))
 
     def relative(self, poses: np.ndarray) -> np.ndarray:
         """Poses (..., n, 4, 4) of the links in their joints' rest frames, from world poses."""

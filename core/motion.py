@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 
+from .checks import are_numbers, are_rotations
 from .guide import Guide
 from .model import Model
 from .spatial import (
@@ -19,6 +20,9 @@ from .spatial import (
     quaternion_multiply,
 )
 
+ROUNDED = 1e-3
+"""How far the matrices of an animation may be from rotations, as they come in single precision through many parents."""
+
 
 class Motion:
     """World poses of a model's links at consecutive frames.
@@ -30,12 +34,19 @@ class Motion:
 
     def __init__(self, poses: np.ndarray, frame_time: float, guide: Guide | None = None) -> None:
         self.poses = np.asarray(poses, dtype=float)
+        if not (are_numbers(frame_time) and frame_time > 0):
+            raise ValueError(f"the motion's frame time is {frame_time}; give a positive number of seconds")
         self.frame_time, self.guide = float(frame_time), guide
         if self.poses.ndim != 4 or self.poses.shape[2:] != (4, 4) or len(self.poses) == 0:
             raise ValueError(f"motion poses have shape {self.poses.shape}; give (frames, links, 4, 4)")
         if not np.isfinite(self.poses).all():
             frame, link = np.argwhere(~np.isfinite(self.poses).all((-1, -2)))[0]
             raise ValueError(f"the motion's frame {frame} of link number {link} is not finite; check the animation")
+        if not (rigid := are_rotations(self.poses[..., :3, :3], ROUNDED)).all():
+            frame, link = np.argwhere(~rigid)[0]
+            raise ValueError(
+                f"the motion's frame {frame} of link number {link} is no rotation; remove scale, shear and mirroring"
+            )
 
     def __len__(self) -> int:
         return len(self.poses)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from .adaptive import Adaptive
+from .checks import are_numbers, whole
 from .closing import freedoms
 from .contact import tangents
 from .diagnostics import total_energy
@@ -75,24 +76,22 @@ class Simulation:
         law: Law = Law.WORK,
         adaptive: Adaptive | None = None,
     ) -> None:
-        if not (np.isfinite(frame_time) and frame_time > 0):
+        if not (are_numbers(frame_time) and frame_time > 0):
             raise ValueError(f"frame time is {frame_time}; give a positive number of seconds")
-        if substeps is not None and not (np.isfinite(substeps) and int(substeps) == substeps and substeps >= 1):
-            raise ValueError(f"substeps is {substeps}; give a whole number of at least 1")
-        if np.shape(gravity) != (3,) or not np.isfinite(gravity).all():
+        if not are_numbers(gravity, 3):
             raise ValueError(f"gravity is {gravity}; give three finite numbers [m/s²]")
         if motion is None and (follow or model.keyed.any()):
             raise ValueError("links are keyed or followed but there is no motion; give one")
-        self.frame_time, self.substeps = float(frame_time), substeps
+        self.frame_time, self.substeps = float(frame_time), None if substeps is None else whole("substeps", substeps, 1)
+        law = Law(law)
         follower = Follower(model, motion) if motion is not None else None
         acting = Fields(tuple(fields), frame_time) if fields else None
         world = World(model, tuple(scenery), np.asarray(gravity, dtype=float), follower, follow, fields=acting, law=law)
         if state is None:
             guide = world.guidance.course.at if world.guidance else follower and follower.target
             state = model.rest_state() if follower is None else State(follower.q[0], guide(0.0)[1])
-        if state.q.shape != (model.nq,) or state.v.shape != (model.nv,):
-            raise ValueError(f"the state has {state.q.size} coordinates, the model {model.nq}; make it from this model")
-        self.system, self.state = System.of(world, motion, tuple(cuts), adaptive, self.frame_time).assembled(state)
+        system = System.of(world, motion, tuple(cuts), adaptive, self.frame_time)
+        self.system, self.state = system.assembled(model.checked(state))
         world, self.passing = let_through(self.world, self.system.poses(self.state))
         """Pairs of links that go through each other, as they overlap from the start."""
         if self.passing:
@@ -114,12 +113,11 @@ class Simulation:
     def steps(self, frames: int) -> Iterator[int | None]:
         """As `run`, and yields None after each step: a frame may take long, and nothing is changed before it is
         reached."""
-        if int(frames) != frames or frames < 1:
-            raise ValueError(f"{frames} frames asked for; give a whole number of at least 1")
+        frames = whole("the number of frames", frames, 1)
         if not self._frames:
             self._record()
         yield 0
-        for frame in range(1, int(frames)):
+        for frame in range(1, frames):
             if self._all_rest() and not self.system.structure.until(self.state.time + self.frame_time):
                 self.state = replace(self.state, time=self.state.time + self.frame_time)
                 last = self._frames[-1]
@@ -187,7 +185,10 @@ class Simulation:
         self._rehold(self.world.released(grip))
 
     def moving(self, link: str) -> tuple[np.ndarray, np.ndarray]:
-        """The pose (4, 4) of a link now, and its twist (6,) about its origin, along the world's axes."""
+        """The pose (4, 4) of a link now, and its twist (6,) about its origin, along the world's axes. Raises
+        LinkageError for a link that is not there."""
+        if link not in self.model.number:
+            raise LinkageError(f"no link is called {link!r}; name one of the model's")
         kin, moving, _ = self._look(self.state)
         slot = self.model.assembly.slot[self.model.number[link]]
         twist = moving.links[slot].copy()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .assembly import assemble
+from .checks import are_numbers
 from .closing import connected_velocity
 from .closure import Loops, loops_of
 from .joint import Coordinates
@@ -50,7 +51,7 @@ class Structure:
         """The structure at the start. Raises LinkageError for a cut of what is not there."""
         loops = model.loops
         for time, name in cuts:
-            if not np.isfinite(time):
+            if not are_numbers(time):
                 raise LinkageError(f"{name!r} is to be cut at {time} s; give a finite time")
             if name not in (*loops.names, *model.names):
                 raise LinkageError(f"no link or connection is called {name!r}, which is to be cut at {time:g} s")

@@ -8,7 +8,7 @@ import pytest
 from core import system as system_module
 from core.adaptive import Adaptive
 from core.joint import Joint
-from core.linkage import Closure, Link, Linkage
+from core.linkage import Closure, Link, Linkage, LinkageError
 from core.mechanisms import chain, frame_of, free_body, humanoid, pendulum, random_tree, rod
 from core.mechanisms_large import pendulum_chain
 from core.model import State, compile_model
@@ -235,7 +235,11 @@ def test_absurd_numbers_end_in_a_simulation_error():
     "settings",
     [
         {"frame_time": 0.0}, {"frame_time": np.nan}, {"substeps": 0}, {"substeps": 1.5}, {"gravity": (0, 0)},
-        {"gravity": (0, 0, np.inf)}, {"follow": True},
+        {"gravity": (0, 0, np.inf)}, {"gravity": ("a", "b", "c")}, {"follow": True}, {"law": "nonsense"},
+        {"frame_time": "short"}, {"substeps": "many"}, {"cuts": [("rod", 0.1)]},
+        {"state": State(np.array([np.nan]), np.zeros(1))}, {"state": State(np.zeros(1), np.array([np.inf]))},
+        {"state": State(np.zeros(1), np.zeros(1), np.nan)}, {"state": State(np.zeros(2), np.zeros(1))},
+        {"state": State(np.zeros((1, 1)), np.zeros(1))},
     ],
 )  # fmt: skip
 def test_settings_that_make_no_sense_are_refused(settings):
@@ -245,7 +249,38 @@ def test_settings_that_make_no_sense_are_refused(settings):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("frames", [0, -1, 2.5])
+def test_a_state_turns_links_by_unit_quaternions_and_may_be_of_whole_numbers():
+    """Others would scale what they turn."""
+    model = compile_model(free_body())
+    with pytest.raises(ValueError, match="the state turns link 'body' by a quaternion of length 2; give unit ones"):
+        Simulation(model, state=State(np.array([2.0, 0, 0, 0, 0, 0, 0]), np.zeros(6)))
+    simulation = Simulation(model, state=State([1, 0, 0, 0, 0, 0, 3], [0] * 6, 1), substeps=2.0, gravity=(0, 0, 0))
+    np.testing.assert_array_equal(finished(simulation, 2).q[-1], [1, 0, 0, 0, 0, 0, 3])
+
+
+@pytest.mark.parametrize("time", [0.0, -1.0, np.nan, None])
+def test_a_motion_takes_time(time):
+    """Frames without an interval have no velocity."""
+    with pytest.raises(ValueError, match=r"the motion's frame time is .*; give a positive number of seconds"):
+        Motion(np.eye(4)[None, None], time)
+
+
+@pytest.mark.parametrize("turn", [2.0 * np.eye(3), np.diag([1.0, 1.0, -1.0]), np.zeros((3, 3))])
+def test_the_poses_of_a_motion_turn_and_nothing_else(turn):
+    """Scale in an animation must be named where it is."""
+    poses = np.tile(np.eye(4), (3, 2, 1, 1))
+    poses[2, 1, :3, :3] = turn
+    with pytest.raises(ValueError, match="frame 2 of link number 1 is no rotation; remove scale"):
+        Motion(poses, 1 / 24)
+
+
+def test_the_place_of_a_link_that_is_not_there_is_refused():
+    """By its name."""
+    with pytest.raises(LinkageError, match="no link is called 'zz'; name one of the model's"):
+        Simulation(compile_model(pendulum())).moving("zz")
+
+
+@pytest.mark.parametrize("frames", [0, -1, 2.5, np.inf, np.nan, "a"])
 def test_a_number_of_frames_that_makes_no_sense_is_refused(frames):
     """An empty or fractional range has no result."""
     with pytest.raises(ValueError, match="whole number"):
