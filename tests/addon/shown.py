@@ -29,7 +29,7 @@ NO_WORDS = re.compile(
 
 REFUSING = {
     "simulation.py": "SimulationError", "closing.py": "LinkageError", "grip.py": "LinkageError", "live.py": "say",
-} | dict.fromkeys(("adaptive.py", "mesh.py", "hull.py"), "ValueError")  # fmt: skip
+} | dict.fromkeys(("adaptive.py", "checks.py", "mesh.py", "hull.py"), "ValueError")  # fmt: skip
 """Files of the core, and the errors in them that what an animator does may lead to, or what says it."""
 
 WORDS = ("sample", "prepare", "simulate", "bake", "measure", "grabbing", "fixed", "hinge", "slider", "universal",
