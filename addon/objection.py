@@ -46,6 +46,30 @@ def check_time(armature) -> None:
         raise ConversionError(Problem("time_stretched", (), text, remedy, ERROR, fix="time"))
 
 
+SHARED = (
+    "frame_start", "frame_end", "life_scale", "substeps", "loop_most", "use_ground", "scenery", "result", "key_mode",
+    "blend_in", "blend_out",
+)  # fmt: skip
+"""Settings that count for a whole take."""
+
+SHARED_KEYS = {"STEP": ("key_step",), "REDUCED": ("key_distance", "key_angle")}
+"""Those that count where keys are set so."""
+
+
+def overruled(leader, partners: Iterable) -> list[Problem]:
+    """What partners' settings say otherwise than those of the armature that they are simulated together with."""
+    whole, found = leader.armature_dynamics, []
+    names = (*SHARED, *SHARED_KEYS.get(whole.key_mode, ()), *(["ground_height"] if whole.use_ground else []))
+    for partner in partners:
+        own = partner.armature_dynamics
+        differing = [name for name in names if own.enabled and getattr(own, name) != getattr(whole, name)]
+        if differing:
+            labels = ", ".join(own.bl_rna.properties[name].name for name in differing)
+            text = f"armature {partner.name!r} has settings that do not count beside those of {leader.name!r}: {labels}"
+            found.append(Problem("overruled", (), text, "give both the same"))
+    return found
+
+
 def of_actor(actor: Actor) -> list[Problem]:
     """Everything about an armature as it starts."""
     return [

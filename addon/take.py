@@ -42,7 +42,7 @@ class Take:
     def __init__(self, armature, start: int, end: int) -> None:
         self.armature, self.start, self.end = armature, start, end
         self.keys, self.members = keying.of(armature.armature_dynamics), connection.group(armature)
-        self.warnings: list[Problem] = []
+        self.warnings = objection.overruled(armature, self.members[1:])
         self._unkeyed = Unkeyed()
         objection.check_time(armature)
         for member in self.members:

@@ -20,12 +20,13 @@ some of Blender's own words are about something else."""
 
 LABELLED = {
     "turn on {}": 0,
+    "armature {} has settings that do not count beside those of {}: {}": 2,
     "{}: {} is {}; it must be a name": 1,
     "{}: {} is {}; it must be one of {}": 1,
     "{}: {} is {}; it must be {}": 1,
     "{}: {} {} is not in this file; choose it anew": 1,
 }
-"""Phrases with the label of a setting in them, and in which place."""
+"""Phrases with the label of a setting in them, or several, and in which place."""
 
 BETWEEN = (", ", " and ")
 """What lists are joined with."""
@@ -120,7 +121,8 @@ def _pattern(text: str, code: str) -> str | None:
             groups = [_group(group, code) for group in match.groups()]
             if english in LABELLED:
                 place = LABELLED[english]
-                groups[place] = dictionary(code).get(match.groups()[place], groups[place])
+                labels = [dictionary(code).get(label) for label in match.groups()[place].split(", ")]
+                groups[place] = groups[place] if None in labels else ", ".join(labels)
             return word.format(*groups)
     return None
 

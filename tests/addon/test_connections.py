@@ -12,6 +12,7 @@ from armature_dynamics.addon import (
     operators,
     report,
     stage,
+    words,
 )
 from armature_dynamics.core import Event
 from connecting import connect, empty, key_enabled, mirrored_chain, places, swing
@@ -299,6 +300,23 @@ def test_connections_that_jam_are_told_with_their_frame():
     (warning,) = report.jams(SimpleNamespace(events=happened, frame_time=1 / 24), 10)
     assert warning.code == "singular"
     assert "at frame 22:" in warning.message
+
+
+def test_settings_of_partners_that_do_not_count_are_told():
+    """One fell at another's life scale, over another's frames, and nothing said so."""
+    armature, other = chain(count=2), chain(count=2, name="Other")
+    for each in (armature, other):
+        operators.make_dynamic(each)
+        each.armature_dynamics.meets = True
+        each.armature_dynamics.frame_end = 3
+    other.armature_dynamics.key_step, other.armature_dynamics.mass = 7, 3.0
+    assert "overruled" not in [each.code for each in simulate(armature, end=3).warnings]
+    other.armature_dynamics.life_scale, other.armature_dynamics.key_mode = 0.1, "STEP"
+    labels = [other.armature_dynamics.bl_rna.properties[name].name for name in ("life_scale", "key_mode")]
+    (warning,) = [each for each in simulate(armature, end=3).warnings if each.code == "overruled"]
+    assert "'Other'" in warning.message and "'Rig'" in warning.message and ", ".join(labels) in warning.message
+    german = words.said(warning.message, "de")
+    assert all(words.dictionary("de")[label] in german for label in labels) and "Armatur 'Other'" in german
 
 
 @pytest.mark.parametrize("role", ["SIMULATED", "ANIMATED"])
