@@ -68,7 +68,8 @@ def resolve(
 def _bounced(
     world: World, rows: Rows, delassus: np.ndarray, velocity: np.ndarray, met: np.ndarray, h: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The impulses (rows,) of the impacts of contacts `met` (k,), and the velocities (k,) with which these leave.
+    """The impulses (rows,) of the impacts of contacts `met` (k,), and the velocities (k,) with which these leave, -inf
+    of those that do not.
 
     A contact is met up to a step early, at a height of its gap, and is left by then: it hits as fast as at the ground,
     and its velocity is what gives the end of the step the energy that the impact leaves.
@@ -83,19 +84,26 @@ def _bounced(
     # the middle's position lies half of half² / weight above the parabola of the fall
     middle = approach + half
     impact = middle * middle - half * half + 2.0 * weight * gap
-    fast = met & (approach < -BOUNCE * world.slow()) & (impact > 0.0)
+    hits = (approach < -BOUNCE * world.slow()) & (impact > 0.0)
     bounced, leave = np.zeros(len(velocity)), np.zeros(len(contacts))
-    if not fast.any():
+    if not np.count_nonzero(met & hits):
         return bounced, leave
     G, before = delassus[own, own], velocity[own].copy()
-    # what rests is still until something hits it
-    before[::3] = np.where(fast, -np.sqrt(np.maximum(impact, 0.0)), np.maximum(before[::3], 0.0))
-    impulses = impacts(G, before, contacts.friction, contacts.restitution, active=met, law=world.law)
-    change = (G @ impulses)[::3]
+    bound, bounces = np.minimum(rows.bound[len(rows.limits) :], 0.0), contacts.restitution > 0.0
+    knocked = met
+    while np.count_nonzero(knocked):
+        met = met | knocked
+        # what rests is still until something hits it
+        before[::3] = np.where(met & hits, -np.sqrt(np.maximum(impact, 0.0)), np.maximum(approach, 0.0))
+        impulses = impacts(G, before, contacts.friction, contacts.restitution, active=met, law=world.law)
+        change = (G @ impulses)[::3]
+        # what is knocked on hits in the same step what is near enough
+        knocked = ~met & bounces & (approach + change < bound)
     after = before[::3] + change
     hit = (impulses[::3] > 0.0) & (after > 0.0)
     leave = np.where(hit, np.sqrt(np.maximum(half * half + after * after - 2.0 * weight * gap, 0.0)) - half, 0.0)
     leave = np.maximum(leave, 0.0)
     share = np.where(change > 0.0, (leave - approach) / np.where(change > 0.0, change, 1.0), 1.0)
     bounced[own] = impulses * np.repeat(np.clip(share, 0.0, 1.0), 3)
-    return bounced, leave
+    # what nothing has hit may still come as near as before
+    return bounced, np.where(hit, leave, -np.inf)
