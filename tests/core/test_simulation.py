@@ -394,11 +394,11 @@ def test_results_do_not_depend_on_the_assembly_tree():
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["hinge", pytest.param("spherical", marks=pytest.mark.slow)])
-def test_automatic_steps_keep_the_energy_of_a_whip(kind):
+@pytest.mark.parametrize(("kind", "frames"), [("hinge", 49), pytest.param("spherical", 25, marks=pytest.mark.slow)])
+def test_automatic_steps_keep_the_energy_of_a_whip(kind, frames):
     """A rope let go from the horizontal cracks like a whip; steps chosen by its start would explode."""
     linkage = chain(20, kind, length=0.1, mass=0.1, horizontal=True)
-    path = finished(Simulation(compile_model(linkage)), 49)
+    path = finished(Simulation(compile_model(linkage)), frames)
     depth = 20 * 0.1 * 9.81 * 2.0
     assert (path.energy - np.minimum.accumulate(path.energy)).max() < 5e-3 * depth
     assert path.substeps.max() > path.substeps[1]
