@@ -21,7 +21,7 @@ def problems(actor: Actor) -> list[Problem]:
     """Those that physics moves, and those that carry them."""
     armature, written = actor.armature, written_bones(actor.character)
     bones = armature.data.bones
-    above = {each.name for name in written for each in bones[name].parent_recursive} - written
+    above = _carriers(bones, written) - written
     drivers = armature.animation_data.drivers if armature.animation_data else ()
     # what drives the bones that are written fights their keys, which is told as that
     grown, driven = _grown(actor), {curve.data_path for curve in drivers if not curve.mute}
@@ -38,6 +38,17 @@ def problems(actor: Actor) -> list[Problem]:
         elif bone.name in above and (path in grown or path in driven):
             either = f"{remedy}, or set what it carries to Animated"
             found.append(Problem("scale_carries", (bone.name,), carries, either))
+    return found
+
+
+def _carriers(bones, names: set[str]) -> set[str]:
+    """The names of all bones that carry some with these names."""
+    found: set[str] = set()
+    for name in names:
+        bone = bones[name].parent
+        while bone and bone.name not in found:
+            found.add(bone.name)
+            bone = bone.parent
     return found
 
 

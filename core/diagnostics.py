@@ -19,11 +19,16 @@ def energy(model: Model, state: State, gravity: np.ndarray = GRAVITY) -> float:
 
 def total_energy(model: Model, kin: Kinematics, moving: Motions, state: State, gravity: np.ndarray) -> float:
     """The energy of `energy` where the kinematics are known."""
-    links = moving.links[:-1]
-    kinetic = 0.5 * (links * (kin.inertia @ links[:, :, None])[:, :, 0]).sum()
     strain = model.coordinates.difference(model.coordinates.zero(), state.q)
     spring = 0.5 * (model.stiffness * strain * strain).sum() + 0.5 * (model.armature * state.v * state.v).sum()
-    return float(kinetic + spring - (model.mass[:, None] * centers(model, kin)).sum(0) @ np.asarray(gravity))
+    weight = (model.mass[:, None] * centers(model, kin)).sum(0) @ np.asarray(gravity)
+    return float(kinetic_energy(kin, moving) + spring - weight)
+
+
+def kinetic_energy(kin: Kinematics, moving: Motions) -> float:
+    """That of all links that move so [J], without what joints' rotors have."""
+    links = moving.links[:-1]
+    return 0.5 * float((links * (kin.inertia @ links[:, :, None])[:, :, 0]).sum())
 
 
 def centers(model: Model, kin: Kinematics) -> np.ndarray:

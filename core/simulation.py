@@ -12,7 +12,7 @@ from .adaptive import Adaptive
 from .checks import are_numbers, whole
 from .closing import freedoms
 from .contact import tangents
-from .diagnostics import total_energy
+from .diagnostics import kinetic_energy, total_energy
 from .dynamics import GRAVITY
 from .field import Field, Fields
 from .grip import Aim, Grip
@@ -329,8 +329,7 @@ class Simulation:
         self._touches.append(self._touching())
         speeds = world.fastest(kin, moving)
         # what spins about its origin moves too
-        twice_kinetic = float((moving.links[:-1, None] @ kin.inertia @ moving.links[:-1, :, None]).sum())
-        spinning = math.sqrt(max(twice_kinetic, 0.0) / max(float(self.model.mass.sum()), 1e-300))
+        spinning = math.sqrt(2.0 * max(kinetic_energy(kin, moving), 0.0) / max(float(self.model.mass.sum()), 1e-300))
         self._speed = max(float(speeds.max(initial=0.0)), spinning)
         self._rest.note(world.drift(kin, moving))
 

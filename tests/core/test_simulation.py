@@ -394,11 +394,11 @@ def test_results_do_not_depend_on_the_assembly_tree():
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-9)
 
 
-@pytest.mark.parametrize(("kind", "frames"), [("hinge", 49), pytest.param("spherical", 25, marks=pytest.mark.slow)])
-def test_automatic_steps_keep_the_energy_of_a_whip(kind, frames):
+@pytest.mark.parametrize("kind", ["hinge", pytest.param("spherical", marks=pytest.mark.slow)])
+def test_automatic_steps_keep_the_energy_of_a_whip(kind):
     """A rope let go from the horizontal cracks like a whip; steps chosen by its start would explode."""
     linkage = chain(20, kind, length=0.1, mass=0.1, horizontal=True)
-    path = finished(Simulation(compile_model(linkage)), frames)
+    path = finished(Simulation(compile_model(linkage)), 49)
     depth = 20 * 0.1 * 9.81 * 2.0
     assert (path.energy - np.minimum.accumulate(path.energy)).max() < 5e-3 * depth
     assert path.substeps.max() > path.substeps[1]
@@ -420,18 +420,12 @@ def test_what_begins_to_topple_is_not_asleep():
     assert np.ptp(finished(path_of, 121).q[:, 0]) > 1.0
 
 
-def wheel() -> Linkage:
-    linkage = Linkage()
-    linkage.add(Link("wheel", Joint("hinge"), inertia=0.01 * np.eye(3)))
-    return linkage
-
-
 @pytest.mark.parametrize("shapes", [[], [Sphere(np.zeros(3), 0.1)]])
 @pytest.mark.parametrize("gravity", [(0.0, 0.0, 0.0), (0.0, 0.0, -9.81)])
 def test_what_turns_in_place_is_not_asleep(shapes, gravity):
     """A flywheel without friction turns for ever, though no point of its axis moves."""
-    linkage = wheel()
-    linkage["wheel"].shapes = shapes
+    linkage = Linkage()
+    linkage.add(Link("wheel", Joint("hinge"), inertia=0.01 * np.eye(3), shapes=shapes))
     simulation = Simulation(compile_model(linkage), gravity=gravity, state=State(np.zeros(1), np.array([20.0])))
     path = finished(simulation, 49)
     np.testing.assert_allclose(path.v[:, 0], 20.0, rtol=1e-12)
