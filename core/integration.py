@@ -214,7 +214,7 @@ def _advance(
     turning = forces[1]
     if memory is not None and np.count_nonzero(memory.lasting):
         # what presses on and on lets motion go on otherwise than alone
-        meant = middle.expected + 0.5 * h * memory.lasting
+        meant = middle.expected + 0.5 * h * middle.lasting
         if strays(world, meant, meant - middle.expected, h) > FAINT:
             leading = middle.led(meant)
             forces = middle.forces(leading)

@@ -11,16 +11,20 @@ from .constraints import STRAIGHT, curving, leaving
 from .contact import Contacts
 from .kinematics import Kinematics, Motions, bias, kinematics, link_poses, motions
 from .mobility import mobilities
-from .model import State
+from .model import Model, State
 from .rows import Rows
 from .spatial import exponential, pose, quaternion_matrix
 from .world import World
+
+TURNED = 0.02
+"""Axes that turn by less in a step [rad] let stand what was known along them."""
 
 
 @dataclass(frozen=True)
 class Middle:
     """Half a step of `h` seconds after a `state`: joint coordinates `q` (nq,) and their kinematics `kin`, the
-    velocities `expected` there (nv,), and how the links are `moving` with these.
+    velocities `expected` there (nv,), and how the links are `moving` with these. What ball joints' axes have `turned`
+    by (t, 3, 3) since accelerations were found, None where that is little.
 
     Of keyed links the transforms `given`, the twists there and at the step's end, `twist` and `twist_after`, and their
     rates of `change`, as `World.keyed` has them. Of force fields the `wrenches` (links, 6) and what makes links
@@ -32,6 +36,7 @@ class Middle:
     h: float
     q: np.ndarray
     kin: Kinematics
+    turned: np.ndarray | None
     expected: np.ndarray
     moving: Motions
     given: np.ndarray | None
@@ -51,7 +56,8 @@ class Middle:
         q = model.coordinates.moved(state.q, *(memory.way if known else model.coordinates.way(state.v, 0.5 * h)))
         given, twist, twist_after, change = world.keyed(time, h)
         kin = kinematics(model, q, given)
-        expected = state.v if memory is None else state.v + 0.5 * h * memory.smooth
+        turned = None if memory is None else _turned(model, kin, twist, state.v, h)
+        expected = state.v if memory is None else state.v + 0.5 * h * _along(model, memory.smooth, turned)
         moving = motions(model, kin, expected, twist)
         wrenches = heavier = None
         if acting := world.acting:
@@ -59,9 +65,14 @@ class Middle:
             parts = [each.on_links(model, kin, start, moving.links, time, h) for each in acting]
             wrenches, heavier = (reduce(np.add, part) for part in zip(*parts))
         return cls(
-            world, state, h, q, kin, expected, moving, given, twist, twist_after, change, wrenches, heavier,
+            world, state, h, q, kin, turned, expected, moving, given, twist, twist_after, change, wrenches, heavier,
             *world.drive(q, state.v, h, time),
         )  # fmt: skip
+
+    @cached_property
+    def lasting(self) -> np.ndarray:
+        """What lasts of the last step's contacts, as acceleration of the joints (nv,)."""
+        return _along(self.world.model, self.state.memory.lasting, self.turned)
 
     @cached_property
     def heavy(self) -> Kinematics:
@@ -112,3 +123,24 @@ class Middle:
         """The lowest velocities (k,) that contacts are allowed on a `curve` (k, 3)."""
         # half a step before and after its end, what slides on a surface is as far off that as it curves away meanwhile
         return leaving(self.world, contacts.gap - 0.25 * self.h * curve[:, 0], self.h)
+
+
+def _turned(model: Model, kin: Kinematics, twist: np.ndarray | None, v: np.ndarray, h: float) -> np.ndarray | None:
+    """What turns accelerations (t, 3, 3) that were found along ball joints' axes in the middle of the last step to
+    those of this half step: what pulls keeps its direction in the world, and the links spin with joint velocities `v`
+    (nv,) under it."""
+    c = model.coordinates
+    if h * np.abs(v.take(c.quaternion_v)).max(initial=0.0) < TURNED:
+        return None
+    slots = model.assembly.slot[c.turning]
+    spin = motions(model, kin, v, twist).links[slots, None, :3] @ kin.poses[slots, :3, :3]
+    return quaternion_matrix(exponential(-0.75 * h * spin[:, 0]))
+
+
+def _along(model: Model, acceleration: np.ndarray, turned: np.ndarray | None) -> np.ndarray:
+    """An acceleration (nv,) with its parts along ball joints' axes `turned`."""
+    if turned is None:
+        return acceleration
+    result, freedoms = acceleration.copy(), model.coordinates.quaternion_v
+    result[freedoms] = (turned @ acceleration[freedoms][..., None])[..., 0]
+    return result
