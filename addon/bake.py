@@ -188,7 +188,8 @@ def bone_path(name: str, channel: str) -> str:
 
 def _clear(holder, names: list[str]) -> set[str]:
     """Removes the curves that move these bones; returns the paths that had some."""
-    paths = {bone_path(name, channel) for name in names for channel in CHANNELS}
+    # a rotation mode that changes would leave keys of another
+    paths = {bone_path(name, channel) for name in names for channel in (*CHANNELS, "rotation_mode")}
     curves = [curve for curve in holder.fcurves if curve.data_path in paths]
     removed = {curve.data_path for curve in curves}
     for curve in curves:

@@ -12,6 +12,9 @@ from .switch import source_curves
 CHAINS = {"IK", "SPLINE_IK"}
 """Types of constraints that move the bones above their own, too."""
 
+SWITCHES = {"mute": 1.0, "enabled": 0.0}
+"""The channels by which keys turn a constraint on and off, with their values where it is off."""
+
 APART = "\n\n"
 """Between the names of the constraints that are turned off and those of the others, as a bone remembers them."""
 
@@ -61,9 +64,10 @@ def _constraints(armature, names: set[str]) -> list[Rival]:
         for constraint in bone.constraints:
             if mapped and control.adds(constraint):
                 continue
-            # an influence that is zero now may be keyed
-            path = f"{constraint.path_from_id()}.influence"
-            if constraint.mute or not constraint.is_valid or not (constraint.influence > 0 or path in changing):
+            # what is off now may be keyed, and so may an influence that is zero
+            own = constraint.path_from_id()
+            off = constraint.mute and changing.isdisjoint(f"{own}.{switch}" for switch in SWITCHES)
+            if off or not constraint.is_valid or not (constraint.influence > 0 or f"{own}.influence" in changing):
                 continue
             moved = tuple(name for name in _moved(bone, constraint) if name in names)
             if moved:

@@ -242,6 +242,21 @@ def mute_rivals(armature, character: Character) -> None:
         rival.mute(armature, bone, rival.Muted.of([own for own in wanted if own.holder == name]))
 
 
+def keep_off(armature, action) -> None:
+    """Keys off, in a take's action that plays now, what is turned off and switched by the source's keys."""
+    switched = {curve.data_path for curve in (*switch.source_curves(armature), *nla.curves(armature))}
+    holder = compat.channels(armature, action, compat.slot_identifier(armature))
+    for bone in armature.pose.bones:
+        for name in rival.muted(bone).constraints:
+            for channel, value in rival.SWITCHES.items():
+                path = f"{bone.constraints[name].path_from_id()}.{channel}"
+                if path not in switched:
+                    continue
+                if curve := holder.fcurves.find(path):
+                    holder.fcurves.remove(curve)
+                holder.fcurves.new(path).keyframe_points.insert(armature.armature_dynamics.frame_start, value)
+
+
 def _rotation(bone) -> tuple:
     """The numbers of a bone's own rotation mode, four in all."""
     values = tuple(getattr(bone, PATHS.get(bone.rotation_mode, "rotation_euler")))

@@ -43,7 +43,8 @@ class Take:
         self.armature, self.start, self.end = armature, start, end
         self.keys, self.members = keying.of(armature.armature_dynamics), connection.group(armature)
         self.warnings = objection.overruled(armature, self.members[1:])
-        self._unkeyed = Unkeyed()
+        scene = bpy.context.scene
+        self._unkeyed, self._came = Unkeyed(), (scene.frame_current, scene.frame_subframe)
         objection.check_time(armature)
         for member in self.members:
             read_rig(member)
@@ -57,6 +58,9 @@ class Take:
         return self
 
     def __exit__(self, *_) -> None:
+        scene = bpy.context.scene
+        if scene.frame_current == self.start:
+            scene.frame_set(self._came[0], subframe=self._came[1])
         if self.is_written:
             self._unkeyed.restore(without=self.members)
             return
@@ -70,6 +74,8 @@ class Take:
         armature, start, end, members, warnings = self.armature, self.start, self.end, self.members, self.warnings
         for member in members:
             stage.play_source(member)
+        # gravity, settings and rotation modes that are keyed count as they are at the start
+        bpy.context.scene.frame_set(start)
         self._sources = [(playing(member), compat.slot_identifier(member)) for member in members]
         casting = cast_of(armature, members, start, end, beyond=self.keys.blend_out > 0)
         self.cast, self._surroundings = yield from casting
@@ -116,6 +122,7 @@ class Take:
         active = [activity.of(actor, trajectory, movable, rows, start) if adaptive else None for actor in cast.actors]
         for actor, baked, own in zip(cast.actors, bakes, active):
             activity.write(actor.armature, baked.action, own)
+            stage.keep_off(actor.armature, baked.action)
         slots = [compat.slot_identifier(actor.armature) for actor in cast.actors]
         tracks = [
             nla.push(actor.armature, *source, self.keys.frames(actor.source)) if settings.result == nla.STRIP else []

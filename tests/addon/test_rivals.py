@@ -4,7 +4,7 @@ import bpy
 import pytest
 from armature_dynamics.addon import rival, take
 from mending import fix, problems
-from rigs import chain, simulate
+from rigs import chain, simulate, world_heads
 from staging import cube
 
 
@@ -115,3 +115,27 @@ def test_a_take_that_is_stopped_leaves_drivers_on(person):
     steps.close()
     assert not person.animation_data.drivers[0].mute
     assert rival.muted(person.pose.bones["forearm.L"]) == rival.Muted()
+
+
+@pytest.mark.parametrize("switch", ["enabled", "mute"])
+@pytest.mark.parametrize("playhead", [1, 15])
+@pytest.mark.parametrize("result", ["ACTION", "STRIP"])
+def test_a_constraint_that_keys_turn_on_is_off_while_a_take_plays(switch, playhead, result):
+    """Where keys have it off now, it is a rival all the same; the source's keys have it again afterwards."""
+    armature, target = chain(3), bpy.data.objects.new("Target", None)
+    bpy.context.collection.objects.link(target)
+    target.location = (3.0, 3.0, 3.0)
+    constraint = armature.pose.bones["bone0"].constraints.new("COPY_LOCATION")
+    constraint.target = target
+    for frame, on in ((1, False), (10, True)):
+        setattr(constraint, switch, on == (switch == "enabled"))
+        constraint.keyframe_insert(switch, frame=frame)
+    scene = bpy.context.scene
+    for _ in range(2):
+        scene.frame_set(playhead)
+        assert simulate(armature, end=20, mute_constraints=True, result=result).ok
+    for frame in (1, 9, 10, 20):
+        scene.frame_set(frame)
+        assert constraint.mute and world_heads(armature)["bone0"][0] == pytest.approx(0.0, abs=1e-4)
+    bpy.ops.armature_dynamics.discard()
+    assert [scene.frame_set(frame) or constraint.mute for frame in (1, 20)] == [True, False]

@@ -1,0 +1,50 @@
+"""A take is the same wherever the playhead stands, and leaves it there."""
+
+import bpy
+import numpy as np
+import pytest
+from armature_dynamics.addon import operators
+from rigs import chain, simulate, world_heads
+
+
+def falls_from(playhead: int, prepare) -> np.ndarray:
+    """Where the chain's heads (frames, bones, 3) are, of a take that begins with the playhead at a frame."""
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    armature, scene = chain(3), bpy.context.scene
+    operators.make_dynamic(armature)
+    prepare(armature, scene)
+    scene.frame_set(playhead, subframe=0.25)
+    assert simulate(armature, end=13).ok
+    assert (scene.frame_current, scene.frame_subframe) == (playhead, 0.25)
+    heads = []
+    for frame in range(1, 14):
+        scene.frame_set(frame)
+        heads.append(list(world_heads(armature).values()))
+    return np.array(heads)
+
+
+def gravity(armature, scene) -> None:
+    for frame, z in ((1, -9.81), (10, 9.81)):
+        scene.gravity = (0.0, 0.0, z)
+        scene.keyframe_insert("gravity", frame=frame)
+
+
+def ground(armature, scene) -> None:
+    for frame, height in ((1, 1.5), (10, 0.0)):
+        armature.armature_dynamics.ground_height = height
+        armature.keyframe_insert("armature_dynamics.ground_height", frame=frame)
+
+
+def rotation_mode(armature, scene) -> None:
+    bone = armature.pose.bones["bone1"]
+    for frame, mode, channel in ((1, "QUATERNION", "rotation_quaternion"), (5, "XYZ", "rotation_euler")):
+        bone.rotation_mode = mode
+        bone.keyframe_insert("rotation_mode", frame=frame)
+        bone.keyframe_insert(channel, frame=frame)
+
+
+@pytest.mark.parametrize("prepare", [gravity, ground, rotation_mode])
+def test_what_is_keyed_counts_as_it_is_at_the_start(prepare):
+    first = falls_from(1, prepare)
+    assert np.ptp(first[:, :, 2], axis=0).min() > 0.3, "it falls"
+    np.testing.assert_allclose(falls_from(11, prepare), first, atol=1e-5)
