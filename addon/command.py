@@ -15,6 +15,7 @@ import bpy
 
 from . import connection, operators
 from .adaptive_settings import BUDGET, JOINTS, OFF, SETTING, THRESHOLD
+from .data_file import is_other
 from .intake import open_input
 from .keying import REDUCED, STEP
 from .problem import ConversionError, Problem
@@ -149,11 +150,14 @@ def _answered(work: Callable[[], Report]) -> int:
 
 
 def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace], list[Problem]]) -> Report:
+    source = getattr(options, "input", bpy.data.filepath)
     for path in (options.out, options.report):
         if path:
             _check_writable(path)
     if options.out and options.out.suffix != ".blend":
         raise ConversionError(f"{options.out}: the baked file is a Blender file; let its name end in .blend")
+    if options.report:
+        _check_report(options.report, [Path(source), *filter(None, [options.out])])
     warnings = open_file(options)
     armature = _find(options.armature)
     settings = armature.armature_dynamics
@@ -178,7 +182,7 @@ def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace],
         _set_adaptive(*options.adaptive)
 
     report = _followed(take(armature, final=True))
-    report.input = getattr(options, "input", bpy.data.filepath)
+    report.input = source
     report.warnings[:0] = warnings
     if options.out:
         _write(options.out, lambda path: bpy.ops.wm.save_as_mainfile(filepath=path, copy=True, check_existing=False))
@@ -244,19 +248,29 @@ def _followed(steps) -> Report:
 def _check_writable(path: Path) -> None:
     if path.is_dir():
         raise ConversionError(f"{path}: is a folder; name a file in it")
+    if is_other(path):
+        raise ConversionError(f"{path}: is a device or a pipe, which a file would replace; name a file")
     try:
-        handle, probe = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, probe = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.")
     except OSError as error:
         raise ConversionError(f"{path}: its folder cannot be written ({error.strerror}); choose another") from error
     os.close(handle)
     os.unlink(probe)
 
 
+def _check_report(path: Path, scenes: list[Path]) -> None:
+    """Raises ConversionError where a report would replace one of the scenes, or what has the name of one."""
+    place = path.resolve()
+    if place.suffix.lower() == ".blend" or any(place == scene.resolve() for scene in scenes):
+        raise ConversionError(f"{path}: the report would take the place of a scene; let its name end in .json")
+
+
 def _write(path: Path, save: Callable[[str], object]) -> None:
-    """Writes a file whole or not at all."""
-    part = path.resolve().with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    """Writes a file whole or not at all; a link keeps pointing to it."""
+    place = path.resolve()
+    part = place.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         save(str(part))
-        os.replace(part, path)
+        os.replace(part, place)
     finally:
         part.unlink(missing_ok=True)

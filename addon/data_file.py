@@ -27,12 +27,22 @@ def check_version(path: Path, content: dict, known: int) -> None:
         raise ConversionError(f"{path}: has version {version!r}, and {known} is known; update the extension")
 
 
+def is_other(path: Path) -> bool:
+    """Whether a device or the like is there, which a file must not replace."""
+    # where a shell redirects it, even /dev/stdout is a file
+    return path.parent == Path("/dev") or (path.exists() and not path.is_file())
+
+
 def write(path: Path, text: str) -> None:
-    """Writes a file, whole or not at all. Raises ConversionError where it cannot be written."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    """Writes a file, whole or not at all; a link keeps pointing to it. Raises ConversionError where it cannot be
+    written."""
+    if is_other(path):
+        raise ConversionError(f"{path}: is no file that could be replaced; choose another place")
+    place = path.resolve()
+    part = place.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
+        os.replace(part, place)
     except OSError as error:
         raise ConversionError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
     finally:

@@ -1,12 +1,14 @@
 """The command line."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import bpy
 import pytest
-from armature_dynamics.addon import command
+from armature_dynamics.addon import command, data_file
 from conftest import ROOT
 from rigs import chain
 
@@ -43,6 +45,24 @@ def test_a_file_is_baked_and_reported(saved, tmp_path, capsys):
     assert bpy.data.objects["Chain"].animation_data.action
 
 
+def test_a_device_is_no_place_for_a_file():
+    """The outputs of a shell are links in /dev, and root may replace them; asked of the check, so that no test can."""
+    assert all(data_file.is_other(Path("/dev", name)) for name in ("null", "stdout", "stderr"))
+
+
+def test_a_link_keeps_pointing_to_what_is_written(saved, tmp_path):
+    """Whoever lets latest.blend be a link finds the result where it points."""
+    for name in ("v1.blend", "r1.json"):
+        (tmp_path / name).write_text("old")
+        (tmp_path / f"latest{name[2:]}").symlink_to(name)
+    out, report = tmp_path / "latest.blend", tmp_path / "latest.json"
+    assert command.run([str(saved), "--frames", "1:3", "--out", str(out), "--report", str(report)], "bake.py") == 0
+    assert out.is_symlink() and report.is_symlink()
+    assert json.loads((tmp_path / "r1.json").read_text(encoding="utf-8"))["frames"] == 3
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "v1.blend"))
+    assert bpy.data.objects["Chain"].animation_data.action
+
+
 def test_warnings_say_what_about_which_bone(shared_file, tmp_path):
     """Scripts filter warnings by their code and bone."""
     report = tmp_path / "report.json"
@@ -69,6 +89,13 @@ BAD = [
     (["folder"], "folder: is a folder; name a file in it"),
     (["chain.blend", "--out", "folder"], "folder: is a folder; name a file in it"),
     (["chain.blend", "--report", "folder"], "folder: is a folder; name a file in it"),
+    (["chain.blend", "--report", "chain.blend"], "chain.blend: the report would take the place of a scene"),
+    (["broken.bvh", "--report", "broken.bvh"], "broken.bvh: the report would take the place of a scene"),
+    (["chain.blend", "--out", "x.blend", "--report", "x.blend"], "x.blend: the report would take the place of a scene"),
+    (["chain.blend", "--report", "r.BLEND"], "r.BLEND: the report would take the place of a scene; let its name end"),
+    (["chain.blend", "--report", "linked.json"], "linked.json: the report would take the place of a scene"),
+    (["chain.blend", "--report", "pipe"], "pipe: is a device or a pipe, which a file would replace; name a file"),
+    (["chain.blend", "--out", "pipe.blend"], "pipe.blend: is a device or a pipe"),
     (["broken.bvh"], "broken.bvh: cannot be read (This is not a BVH file)"),
     (["chain.blend", "--substeps", "²"], "'²' is not a whole number"),
     (["chain.blend", "--frames", "1:1048575"], "'1:1048575' leaves Blender's frames"),
@@ -85,6 +112,9 @@ def test_bad_input_is_one_line_and_code_two(saved, tmp_path, capfd, monkeypatch,
     (tmp_path / "broken.glb").write_bytes(b"glTF\x02\x00\x00\x00")
     (tmp_path / "broken.bvh").write_text("no motion")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "linked.json").symlink_to("chain.blend")
+    os.mkfifo("pipe")
+    (tmp_path / "pipe.blend").symlink_to("pipe")
     before = {path.name: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()}
     assert command.run(arguments, "bake.py") == 2
     printed = capfd.readouterr()

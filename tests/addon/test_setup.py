@@ -1,6 +1,7 @@
 """Whole setups: to a file and back, from bone to bone, and to the other side."""
 
 import json
+import os
 
 import bpy
 import numpy as np
@@ -161,6 +162,18 @@ def test_a_file_that_cannot_be_written_is_left_as_it_was(character, tmp_path, mo
     with pytest.raises(RuntimeError, match="No space left"):
         run("export_setup", path)
     assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_setup_goes_where_a_link_points_and_replaces_no_device(character, tmp_path):
+    """What is shared stays shared, and what is no file is not made one."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(RuntimeError, match="is no file that could be replaced"):
+        run("export_setup", tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+    (tmp_path / "shared.json").write_text("old")
+    (tmp_path / "own.json").symlink_to("shared.json")
+    run("export_setup", tmp_path / "own.json")
+    assert (tmp_path / "own.json").is_symlink() and setup.read_file(tmp_path / "shared.json")
 
 
 def test_every_setting_is_in_a_setup_or_known_to_be_none():
