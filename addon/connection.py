@@ -64,6 +64,14 @@ def live(armature) -> Iterator[tuple[int, object]]:
             yield index, connection
 
 
+def called(connection) -> str:
+    """What a connection is called: by its ends where it has no name."""
+    kind, target = connection.target_kind, connection.target
+    other = connection.target_bone if kind == "BONE" else ""
+    other = other or (target.name if target and kind != "WORLD" else kind.lower())
+    return connection.name or f"{connection.bone} to {other}"
+
+
 def group(armature) -> list:
     """The armatures that are simulated together with this one, itself first: those that connections join, and where it
     meets others, those that do too.
@@ -171,7 +179,7 @@ def _check_prop(connection, target, members: list) -> None:
 
 
 def _refuse(connection, what: str, remedy: str) -> NoReturn:
-    raise ConversionError(f"connection {connection.name!r}: {what}; {remedy}")
+    raise ConversionError(f"connection {called(connection)!r}: {what}; {remedy}")
 
 
 def connect(cast: Cast, start: int, end: int, frame_time: float) -> tuple[list[Grip], list[Problem]]:
@@ -184,7 +192,7 @@ def connect(cast: Cast, start: int, end: int, frame_time: float) -> tuple[list[G
         mass = sum(link.mass for link in actor.character.links)
         for index, connection in live(actor.armature):
             switch = _switch(actor, index, start, end)
-            grip = _grip(cast, actor.armature, connection, switch, unused(connection.name, taken))
+            grip = _grip(cast, actor.armature, connection, switch, unused(called(connection), taken))
             host, real = (None if end.number is None else cast.links[end.number] for end in (grip.host, grip.real))
             cast.linkage.connect(
                 host, real, grip.kind, at=grip.host.frame, seat=grip.real.frame, name=grip.name,

@@ -4,6 +4,7 @@ import bpy
 
 from . import switch
 from .cast import unused
+from .connection import called
 from .operators import OnArmature
 from .panel import SidebarPart
 
@@ -13,11 +14,11 @@ def add(armature, bone: str, target=None, target_bone: str = ""):
     settings = armature.armature_dynamics
     taken = {connection.name for connection in settings.connections}
     connection = settings.connections.add()
-    other = target_bone or (target.name if target else "world")
-    connection.name, connection.bone = unused(f"{bone} to {other}", taken), bone
+    connection.bone = bone
     if target:
         connection.target_kind = "BONE" if target.type == "ARMATURE" else "OBJECT"
         connection.target, connection.target_bone = target, target_bone
+    connection.name = unused(called(connection), taken)
     settings.connection_index = len(settings.connections) - 1
     return connection
 

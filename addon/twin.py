@@ -67,9 +67,10 @@ def mirror(armature, names: Iterable[str]) -> int:
     for name, other in pairs.items():
         copy(armature, name, [other])
         _mirror_limits(armature.pose.bones[name], armature.pose.bones[other])
-    for connection in list(armature.armature_dynamics.connections):
-        if connection.bone in pairs:
-            _mirror_connection(armature, connection.name, pairs)
+    bones = [connection.bone for connection in armature.armature_dynamics.connections]
+    for index, bone in enumerate(bones):
+        if bone in pairs:
+            _mirror_connection(armature, index, pairs)
     return len(pairs)
 
 
@@ -110,10 +111,10 @@ def _mirror_range(one, other, axis: str, least: str, most: str) -> None:
     setattr(other, most.format(axis), high)
 
 
-def _mirror_connection(armature, name: str, pairs: dict[str, str]) -> None:
+def _mirror_connection(armature, index: int, pairs: dict[str, str]) -> None:
     """Gives the other side the same connection, in place of one to the same thing."""
     connections = armature.armature_dynamics.connections
-    own = connections[name]
+    own = connections[index]
     target, bone = own.target, own.target_bone
     if own.target_kind == "BONE" and target and target.type == "ARMATURE":
         bone = twin(target, bone) or bone

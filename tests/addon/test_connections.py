@@ -267,6 +267,18 @@ def test_an_off_connection_is_as_good_as_none():
     assert report.connections == [] and right.armature_dynamics.state == "SOURCE"
 
 
+def test_a_connection_without_a_name_is_called_by_its_ends():
+    """Whoever empties the field has simulated for nothing otherwise."""
+    armature, bar = chain(2), empty()
+    for target, target_bone in ((None, ""), (bar, ""), (armature, "bone0")):
+        connect(armature, "bone1", target, target_bone, name="", method="PULL")
+    report = simulate(armature, end=3)
+    assert [told["name"] for told in report.connections] == ["bone1 to world", "bone1 to Bar", "bone1 to bone0"]
+    armature.armature_dynamics.connections[1].target = None
+    with pytest.raises(ValueError, match="connection 'bone1 to object': its target is gone"):
+        simulate(armature, end=3)
+
+
 def test_a_key_outside_the_range_is_told():
     """A cut that never comes is a mistake in the keys or in the range."""
     armature = chain(1)

@@ -243,8 +243,8 @@ def test_settings_go_to_the_other_side():
     own.armature_dynamics.shape, own.armature_dynamics_follow = "SPHERE", 3.0
     bar = empty("Bar.L")
     empty("Bar.R")
-    connect(armature, "hand.L", bar, kind="HINGE", axis="Y", break_force=50.0)
-    connect(armature, "hand.L", armature, "arm.L", kind="BALL")
+    connect(armature, "hand.L", bar, kind="HINGE", axis="Y", break_force=50.0, name="")
+    connect(armature, "hand.L", armature, "arm.L", kind="BALL", name="")
     assert bpy.ops.armature_dynamics.mirror_settings() == {"FINISHED"}
     other = armature.pose.bones["arm.R"]
     assert (other.armature_dynamics.shape, other.armature_dynamics_follow) == ("SPHERE", 3.0)
