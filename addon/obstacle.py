@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 
 from ..core import Box, Capsule, Cylinder, Hull, Mesh, Sphere
+from ..core.mesh import WELD
 from ..core.shape import Scenery
 from .hull import convex_hull, outward
 from .instances import instances, shows_instances
@@ -33,6 +34,9 @@ DEFORMING = {
     "SURFACE", "SURFACE_DEFORM", "WARP", "WAVE",
 }  # fmt: skip
 """The types of modifiers that only move vertices."""
+
+SLIVER = 4 * WELD
+"""Triangles lower than this part of the mesh's size may have no area: welding moves each end of that height."""
 
 STRETCH = 4.0
 """At a sharp corner a point moves by so many margins at most."""
@@ -216,7 +220,17 @@ def _mesh(geometry: Geometry, points: np.ndarray, world: np.ndarray, how: Manner
     triangles = geometry.triangles[:, ::-1] if mirrored else geometry.triangles
     if how.margin > 0:
         points = _grown(points, triangles, how.margin)
+    if not _has_area(points, triangles):
+        raise ValueError("its faces have no area")
     return Mesh(points, np.ascontiguousarray(triangles), **how.surface)
+
+
+def _has_area(points: np.ndarray, triangles: np.ndarray) -> bool:
+    """Whether a triangle surely keeps an area when the mesh is made ready for contact."""
+    a, b, c = np.moveaxis(points[triangles], 1, 0)
+    longest = np.linalg.norm([b - a, c - b, a - c], axis=2).max(axis=0)
+    height = SLIVER * np.ptp(points, axis=0).max()
+    return bool((np.linalg.norm(np.cross(b - a, c - a), axis=1) > height * longest).any())
 
 
 def _is_cuboid(geometry: Geometry) -> bool:

@@ -93,18 +93,21 @@ def test_what_has_no_surface_is_ignored_and_listed():
     empty = bpy.data.objects.new("Empty", None)
     bare, flat = mesh_object("Bare", [], []), cube()
     edges = mesh_object("Edges", [(0, 0, 0), (1, 0, 0)], [])
+    cards = mesh_object("Hair cards", [(0, 0, 0), (1, 0, 0), (2, 0, 0), (1, 1e-9, 0)], [(0, 1, 2), (0, 2, 3)])
     flat.scale = (0, 1, 1)
     for thing in (lamp, empty):
         bpy.context.collection.objects.link(thing)
     copies = copies_of(collected())
-    found = surveyed(collected(lamp, empty, bare, flat, edges, copies))
-    assert not found.shapes and sorted(found.ignored) == ["Bare", "Copies", "Cube", "Edges", "Empty", "Lamp"]
+    found = surveyed(collected(lamp, empty, bare, flat, edges, cards, copies))
+    assert not found.shapes
+    assert sorted(found.ignored) == ["Bare", "Copies", "Cube", "Edges", "Empty", "Hair cards", "Lamp"]
     lines = [warning.message for warning in found.warnings]
     assert any("no surface" in line and "'Empty', 'Lamp'" in line for line in lines)
     assert any("no mesh" in line and "'Bare'" in line for line in lines)
     assert any("no mesh" in line and "'Copies'" in line for line in lines)
     assert any("scale is zero" in line and "'Cube'" in line for line in lines)
     assert any("no faces" in line and "'Edges'" in line for line in lines)
+    assert any("no area" in line and "'Hair cards'" in line for line in lines)
 
 
 def copies_of(collection):
