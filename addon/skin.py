@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
+from .problem import ConversionError
 from .progress import finished
 from .rig import Rig
 
@@ -30,7 +31,7 @@ def read_skin(armature, rig: Rig) -> dict[int, np.ndarray]:
 def reading_skin(armature, rig: Rig) -> Iterator[float]:
     """Reads the skin piece by piece, without telling its progress; returns, by bone, the world rest positions (k, 3)
     [m] of the vertices that each bone moves most, or nearly so: those at a joint belong to both sides. Empty where
-    nothing is bound."""
+    nothing is bound. Raises ConversionError for a mesh with vertices that are nowhere."""
     points: dict[int, list[np.ndarray]] = {}
     for mesh in bpy.data.objects:
         if mesh.type != "MESH" or not mesh.data.vertices:
@@ -50,8 +51,14 @@ def reading_skin(armature, rig: Rig) -> Iterator[float]:
         positions = positions @ world[:3, :3].T + world[:3, 3]
         for bone, vertices in owned.items():
             if bone >= 0:
-                points.setdefault(bone, []).append(positions[vertices])
+                points.setdefault(bone, []).append(_finite(positions[vertices], mesh))
     return {bone: _thinned(np.concatenate(parts)) for bone, parts in points.items()}
+
+
+def _finite(positions: np.ndarray, mesh) -> np.ndarray:
+    if not np.isfinite(positions).all():
+        raise ConversionError(f"skin {mesh.name!r} has vertices that are not finite numbers; remove them")
+    return positions
 
 
 def _at_rest(armature, mesh) -> Matrix:

@@ -3,7 +3,19 @@
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import casting, intake, operators, overlay, skin, stage, surface, take, touches, wires
+from armature_dynamics.addon import (
+    casting,
+    intake,
+    operators,
+    overlay,
+    preflight,
+    skin,
+    stage,
+    surface,
+    take,
+    touches,
+    wires,
+)
 from armature_dynamics.addon.rig import read_rig
 from armature_dynamics.addon.skin import read_skin
 from armature_dynamics.core import Box, Capsule, Hull, Sphere, TaperedCapsule
@@ -54,6 +66,22 @@ def test_what_hangs_from_a_bone_is_where_it_is_at_rest():
     bpy.context.view_layer.update()
     posed, place = read_skin(armature, read_rig(armature))[1], np.array(armature.matrix_world)
     assert np.allclose(posed, at_rest @ place[:3, :3].T + place[:3, 3], atol=1e-5)
+
+
+def test_a_skin_with_vertices_that_are_nowhere_is_refused_by_its_name():
+    """One broken vertex of a coat stopped everything with a word about matrices; wherever skins are read."""
+    armature, mesh = clothed(), bpy.data.objects["Skin"].data
+    mesh.vertices.add(1)
+    mesh.vertices[len(mesh.vertices) - 1].co.x = np.nan
+    assert simulate(armature, end=2).bodies == 1, "what no bone moves is nobody's skin"
+    bpy.data.objects["Skin"].vertex_groups["bone"].add([len(mesh.vertices) - 1], 1.0, "REPLACE")
+    refused = "skin 'Skin' has vertices that are not finite numbers; remove them"
+    for work in (simulate, preflight.start):
+        with pytest.raises(ValueError, match=refused):
+            work(armature)
+    bpy.context.view_layer.objects.active = armature
+    with pytest.raises(RuntimeError, match=refused):
+        bpy.ops.armature_dynamics.make_dynamic()
 
 
 @pytest.mark.parametrize("kind", SHAPES)
