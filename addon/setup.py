@@ -29,6 +29,12 @@ STATE = frozenset(
 )
 """What is no setting: what plays, was measured or was turned off; and connections, which are a part of their own."""
 
+RANGED = ("INT", "FLOAT")
+"""The kinds of properties that have limits, beyond which Blender takes them for others or not at all."""
+
+ROUNDING = 2.0**-24
+"""How far a number may be from the nearest in single precision, as a part of it."""
+
 NAMED_THINGS = {"Object": "objects", "Collection": "collections"}
 """Where Blender has what settings point to."""
 
@@ -37,7 +43,8 @@ KINDS = {
     "INT": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
     "FLOAT": (
         "a finite number",
-        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value),
+        # also of whole numbers that are too large for one
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf,
     ),
     "STRING": ("text", lambda value: isinstance(value, str)),
 }
@@ -189,7 +196,15 @@ def _checked(prop, value, where: str, missing: list[str]):
     if not isinstance(values, list) or not all(map(fits, values)) or (many and len(values) != prop.array_length):
         wanted = f"{prop.array_length} times {what}" if many else what
         raise ConversionError(f"{where}: {prop.name} is {value!r}; it must be {wanted}")
+    if prop.type in RANGED and not all(_in_range(prop, own) for own in values):
+        low, high = prop.hard_min, prop.hard_max
+        raise ConversionError(f"{where}: {prop.name} is {value!r}; it must be from {low:g} to {high:g}")
     return value
+
+
+def _in_range(prop, value: float) -> bool:
+    # who writes 0.001 means the single-precision number that Blender has as limit
+    return prop.hard_min - ROUNDING * abs(prop.hard_min) <= value <= prop.hard_max
 
 
 def _found(prop, name, where: str, missing: list[str]):

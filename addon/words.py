@@ -24,6 +24,7 @@ LABELLED = {
     "{}: {} is {}; it must be a name": 1,
     "{}: {} is {}; it must be one of {}": 1,
     "{}: {} is {}; it must be {}": 1,
+    "{}: {} is {}; it must be from {} to {}": 1,
     "{}: {} {} is not in this file; choose it anew": 1,
 }
 """Phrases with the label of a setting in them, or several, and in which place."""

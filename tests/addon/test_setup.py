@@ -14,6 +14,14 @@ from rigs import chain, make_rig, simulate
 PASSING = {
     "a setting of another kind": ({"armature": {"mass": "heavy"}}, r"Mass is 'heavy'; it must be a finite number"),
     "a number that is none": ({"armature": {"mass": float("nan")}}, r"Mass is nan"),
+    "a frame that Blender cannot count to": (
+        {"armature": {"frame_end": 10**12}},
+        r"End is 1000000000000; it must be from",
+    ),
+    "a mass that Blender cannot weigh": ({"armature": {"mass": 1e300}}, r"Mass is 1e\+300; it must be from 0 to"),
+    "a mass beyond all": ({"armature": {"mass": 10**400}}, r"Mass is 10+; it must be from 0 to"),
+    "less than nothing": ({"armature": {"substeps": -5}}, r"is -5; it must be from 0 to 1000"),
+    "one of three too many": ({"bones": {"bone1": {"limit_upper": [0, 4, 0]}}}, r"bone1'.*must be from -3.14159 to 3"),
     "a setting that is unknown": ({"armature": {"colour": 1}}, r"no setting 'colour'; update"),
     "a word that is none of the choices": (
         {"bones": {"bone1": {"role": "HERO"}}},
@@ -140,6 +148,14 @@ def test_a_wrong_file_is_refused_in_one_line(character, tmp_path, text, message)
     assert setup.read(character) == before
     with pytest.raises(RuntimeError, match="cannot be read"):
         run("import_setup", tmp_path / "none.json")
+
+
+def test_limits_of_settings_may_be_written_as_they_are_read(character):
+    """Blender's 0.001 is a little more in single precision."""
+    content = setup.read(character)
+    content["armature"] |= {"key_distance": 0.001, "life_scale": 0.0001, "frame_end": 2**31 - 1}
+    assert setup.apply(character, content) == []
+    assert character.armature_dynamics.key_distance == pytest.approx(0.001)
 
 
 def test_another_rigs_setup_is_refused(character):
