@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import bpy
 import numpy as np
 
+from .fcurve import plays
 from .preset import preset
 from .role import SIMULATED
 from .switch import ON, Sampled, source_curves
@@ -75,7 +76,7 @@ def unmoved(armature, names: Sequence[str], roles: Sequence[str], settings: dict
 def directed(armature) -> dict:
     """The source action's curves of what is directed, by their paths."""
     return {
-        curve.data_path: curve for curve in source_curves(armature) if is_directing(curve.data_path) and not curve.mute
+        curve.data_path: curve for curve in source_curves(armature) if is_directing(curve.data_path) and plays(curve)
     }
 
 

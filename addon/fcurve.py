@@ -21,6 +21,11 @@ def _options() -> dict[str, dict[str, int]]:
     }
 
 
+def plays(curve) -> bool:
+    """Whether neither a curve nor its group is muted."""
+    return not (curve.mute or (curve.group and curve.group.mute))
+
+
 KEY = ("interpolation", "handle_left_type", "handle_right_type", "co", "handle_left", "handle_right")
 """What a key is made of: types first, which move handles."""
 

@@ -9,6 +9,7 @@ import numpy as np
 from . import nla
 from .bake import bone_path
 from .cast import Actor
+from .fcurve import plays
 from .hold import written_bones
 from .problem import Problem
 from .switch import source_curves
@@ -24,7 +25,7 @@ def problems(actor: Actor) -> list[Problem]:
     above = _carriers(bones, written) - written
     drivers = armature.animation_data.drivers if armature.animation_data else ()
     # what drives the bones that are written fights their keys, which is told as that
-    grown, driven = _grown(actor), {curve.data_path for curve in drivers if not curve.mute}
+    grown, driven = _grown(actor), {curve.data_path for curve in drivers if plays(curve)}
     held = "its scale is animated, but stays as it is at the start frame while physics moves it"
     carries = (
         "its scale is animated, but the simulated bones that it carries do not grow, so the rig does not reach them"
@@ -66,7 +67,7 @@ def _grown(actor: Actor) -> set[str]:
     return {
         curve.data_path
         for curve, own in played
-        if curve.data_path.endswith("].scale") and not curve.mute and _changes(curve, own)
+        if curve.data_path.endswith("].scale") and plays(curve) and _changes(curve, own)
     }
 
 

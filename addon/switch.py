@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 
 from . import compat, nla
-from .fcurve import copied, points
+from .fcurve import copied, plays, points
 
 SOURCE = "SOURCE"
 """The state of an armature that plays its own animation; see `stage`."""
@@ -61,10 +61,10 @@ class Sampled:
 
 def elsewhere(armature) -> set[str]:
     """The data paths of settings that drivers or NLA strips move, not curves of the source's action."""
-    own = {curve.data_path for curve in source_curves(armature) if not curve.mute}
+    own = {curve.data_path for curve in source_curves(armature) if plays(curve)}
     drivers = armature.animation_data.drivers if armature.animation_data else ()
-    driven = {curve.data_path for curve in drivers if not curve.mute and IN_TIME.search(curve.data_path)}
-    played = {curve.data_path for curve in nla.curves(armature) if not curve.mute and IN_TIME.search(curve.data_path)}
+    driven = {curve.data_path for curve in drivers if plays(curve) and IN_TIME.search(curve.data_path)}
+    played = {curve.data_path for curve in nla.curves(armature) if plays(curve) and IN_TIME.search(curve.data_path)}
     return driven | (played - own)
 
 
@@ -85,7 +85,7 @@ def source_curves(armature):
 def enabled_curve(armature, index: int):
     """The curve of a connection's Enabled setting, or None where that has no keys."""
     path = enabled_path(index)
-    return next((curve for curve in source_curves(armature) if curve.data_path == path and not curve.mute), None)
+    return next((curve for curve in source_curves(armature) if curve.data_path == path and plays(curve)), None)
 
 
 def read_switch(armature, index: int, start: int, end: int, sampled: dict[str, Sampled] | None = None) -> Switch:

@@ -2,7 +2,7 @@
 
 import bpy
 import numpy as np
-from armature_dynamics.addon import convert, operators, rig, source, take
+from armature_dynamics.addon import compat, convert, operators, rig, source, take
 from armature_dynamics.addon.progress import finished
 
 
@@ -75,6 +75,15 @@ def curves(action):
     if hasattr(action, "layers") and action.layers:
         return list(action.layers[0].strips[0].channelbags[0].fcurves)
     return list(action.fcurves) if hasattr(action, "fcurves") else []
+
+
+def grouped(armature):
+    """All channels of an armature's action in a group of their own, which is returned."""
+    action = armature.animation_data.action
+    group = compat.channels(armature, action, compat.slot_identifier(armature)).groups.new("Group")
+    for curve in curves(action):
+        curve.group = group
+    return group
 
 
 def values(action, path):

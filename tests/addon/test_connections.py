@@ -16,7 +16,7 @@ from armature_dynamics.addon import (
 )
 from armature_dynamics.core import Event
 from connecting import connect, empty, key_enabled, mirrored_chain, places, swing
-from rigs import chain, curves, key, make_rig, simulate
+from rigs import chain, curves, grouped, key, make_rig, simulate
 from test_life import snapshot
 
 ENABLED = "armature_dynamics.connections[0].enabled"
@@ -277,6 +277,18 @@ def test_a_connection_without_a_name_is_called_by_its_ends():
     armature.armature_dynamics.connections[1].target = None
     with pytest.raises(ValueError, match="connection 'bone1 to object': its target is gone"):
         simulate(armature, end=3)
+
+
+@pytest.mark.parametrize("what", ["curve", "group"])
+def test_muted_keys_cut_nothing(what):
+    """Nor does Blender play what the speaker in the channels has muted, of one channel or of all in a group."""
+    armature = chain(1)
+    connect(armature, "bone0", at="HEAD", kind="FIXED")
+    key_enabled(armature, {1: True, 3: False})
+    (curve,) = curves(armature.animation_data.action)
+    (curve if what == "curve" else grouped(armature)).mute = True
+    armature.armature_dynamics.connections[0].enabled = True
+    assert simulate(armature, end=5, use_ground=False).connections[0]["events"] == []
 
 
 def test_a_key_outside_the_range_is_told():

@@ -11,7 +11,7 @@ from armature_dynamics.addon.joint_range import roomy
 from armature_dynamics.core import Joint, Link, Linkage, compile_model
 from armature_dynamics.core.limits import Limits
 from armature_dynamics.core.spatial import exponential
-from rigs import chain, curves, finished, key, simulate, values, world_heads
+from rigs import chain, curves, finished, grouped, key, simulate, values, world_heads
 
 FIRM = 8.0
 
@@ -209,6 +209,17 @@ def test_gravity_is_scaled(whole):
         bpy.data.objects.remove(armature)
     assert fallen[0] == pytest.approx(0.5 * 9.81 * 0.25, rel=1e-3)
     assert fallen[1] == pytest.approx(fallen[0] / 6, rel=1e-3)
+
+
+def test_a_muted_group_directs_nothing():
+    """As Blender plays it: what the settings themselves say counts then."""
+    armature = chain(1)
+    operators.make_dynamic(armature)
+    key_setting(armature, ["bone0"], "follow", {1: 5.0})
+    group = grouped(armature)
+    assert len(directing.directed(armature)) == 1
+    group.mute = True
+    assert directing.directed(armature) == {}
 
 
 def test_nothing_directed_is_simulated_as_it_ever_was():

@@ -12,7 +12,7 @@ from armature_dynamics.addon.performance import Performance
 from armature_dynamics.addon.problem import NOTE, Problem
 from armature_dynamics.addon.remedy import FIXES
 from mending import fix, problems
-from rigs import chain, key, make_rig, puppet, simulate
+from rigs import chain, grouped, key, make_rig, puppet, simulate
 from staging import body, collected, cube
 from test_life import snapshot
 
@@ -112,6 +112,10 @@ def test_scales_that_change_are_told_before(bone, code):
     found = problems(armature)
     assert found[code][0] == [bone] and "remove the animation of its scale" in found[code][1]
     assert not {"scale_held", "scale_carries"} - {code} & set(found)
+    group = grouped(armature)
+    group.mute = True
+    assert code not in problems(armature), "what is muted changes nothing"
+    group.mute = False
     assert code in [each.code for each in simulate(armature, end=40).warnings]
 
 
