@@ -11,6 +11,7 @@ import bpy
 import numpy as np
 
 from ..core import Closure
+from .carrying import carriers
 from .cast import Actor, Cast, unused
 from .problem import ConversionError, Problem
 from .rig import is_hidden
@@ -100,16 +101,14 @@ def group(armature) -> list:
 
 
 def _check_parents(member, members: list) -> None:
-    thing = member
-    while thing.parent:
-        bone = thing.parent.pose.bones.get(thing.parent_bone) if thing.parent_type == "BONE" else None
-        chain = [bone, *bone.parent_recursive] if bone and thing.parent in members else ()
+    for thing, name in carriers(member):
+        bone = thing.pose.bones.get(name) if thing in members else None
+        chain = [bone, *bone.parent_recursive] if bone else ()
         if any(above.armature_dynamics.role == SIMULATED for above in chain):
             raise ConversionError(
-                f"armature {member.name!r} hangs from bone {bone.name!r} of {thing.parent.name!r}, which is simulated "
-                "with it; clear its parent, and connect their bones"
+                f"armature {member.name!r} hangs from bone {name!r} of {thing.name!r}, which is simulated with it; "
+                "clear its parent or remove the constraint, and connect their bones"
             )
-        thing = thing.parent
 
 
 def _meets(armature) -> bool:
@@ -171,11 +170,9 @@ def _check(owner, connection, members: list) -> None:
 def _check_prop(connection, target, members: list) -> None:
     if is_hidden(target):
         _refuse(connection, f"its target {target.name!r} is hidden, so Blender does not evaluate it", "show it")
-    above = target
-    while above:
+    for above in [target, *(above for above, _ in carriers(target))]:
         if above in members:
             _refuse(connection, f"its target {target.name!r} moves with {above.name!r}", "connect to a bone instead")
-        above = above.parent
 
 
 def _refuse(connection, what: str, remedy: str) -> NoReturn:

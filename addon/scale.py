@@ -8,11 +8,10 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
-from . import compat, nla
 from .bake import CHANNELS, bone_path
 from .problem import ConversionError, listed
 from .rig import check_scale, rigid
-from .switch import source_curves
+from .switch import animated_paths
 
 MOVED = 1e-4
 """What differs by less from its rest position, relative to the size of the armature, is not posed."""
@@ -94,7 +93,7 @@ def _put(thing, place: Matrix) -> None:
 
 
 def _check_still(thing) -> None:
-    if {"scale", "delta_scale"} & _animated(thing):
+    if {"scale", "delta_scale"} & animated_paths(thing):
         raise ConversionError(f"object {thing.name!r}: its scale is animated; remove the animation of its scale first")
 
 
@@ -104,7 +103,7 @@ def _check_rest(armature) -> None:
     rest = np.array([bone.bone.matrix_local for bone in bones], dtype=float)
     moved = dict(zip(bones.keys(), np.array([bone.matrix for bone in bones]) @ np.linalg.inv(rest)))
     size = max(1.0, np.abs(rest).max())
-    animated = _animated(armature)
+    animated = animated_paths(armature)
     found = [
         bone.name
         for bone in bones
@@ -121,17 +120,8 @@ def _check_rest(armature) -> None:
 def _check_held(line: list) -> None:
     """What moves below an object with such a scale is skewed by it from frame to frame."""
     for thing in line[:-1] or line:
-        if any(not each.mute for each in thing.constraints) or any(map(HELD.match, _animated(thing))):
+        if any(not each.mute for each in thing.constraints) or any(map(HELD.match, animated_paths(thing))):
             raise ConversionError(
                 f"object {thing.name!r} is animated or has constraints, and the scale that is to be applied is not its "
                 "own; remove them first, or apply the scale where it comes from"
             )
-
-
-def _animated(thing) -> set[str]:
-    """The data paths of what keys, strips and drivers move."""
-    animation = thing.animation_data
-    found = [*source_curves(thing), *nla.curves(thing)]
-    if animation:
-        found += [*compat.curves(animation.action, compat.slot_identifier(thing)), *animation.drivers]
-    return {curve.data_path for curve in found}

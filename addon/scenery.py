@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core import Mesh, Plane
 from ..core.shape import Scenery
+from .carrying import carriers
 from .instances import TooManyInstances
 from .obstacle import Geometry, Manner, body_above, manner, obstacle, read_geometry
 from .problem import Problem, listed
@@ -163,11 +164,7 @@ def _belongs(thing, members: list) -> bool:
     """Whether an object is a character, or is moved by it: its skin, or what it carries."""
     if any(modifier.type == "ARMATURE" and modifier.object in members for modifier in thing.modifiers):
         return True
-    while thing:
-        if thing in members:
-            return True
-        thing = thing.parent
-    return False
+    return thing in members or any(above in members for above, _ in carriers(thing))
 
 
 def _tell(thing, how, geometry, found: Surroundings) -> None:

@@ -82,6 +82,15 @@ def source_curves(armature):
     return compat.curves(action, compat.slot_identifier(armature))
 
 
+def animated_paths(thing) -> set[str]:
+    """The data paths of what keys, strips and drivers of an object move."""
+    animation = thing.animation_data
+    found = [*source_curves(thing), *nla.curves(thing)]
+    if animation:
+        found += [*compat.curves(animation.action, compat.slot_identifier(thing)), *animation.drivers]
+    return {curve.data_path for curve in found}
+
+
 def enabled_curve(armature, index: int):
     """The curve of a connection's Enabled setting, or None where that has no keys."""
     path = enabled_path(index)

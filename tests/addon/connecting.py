@@ -34,6 +34,17 @@ def empty(name="Bar", location=(0, 0, 0)):
     return thing
 
 
+def carry(thing, armature, bone, hold):
+    """Lets a bone carry an object: as its parent, or by a constraint of that type, which is returned."""
+    if hold == "parent":
+        thing.parent, thing.parent_type, thing.parent_bone = armature, "BONE", bone
+        return None
+    constraint = thing.constraints.new(hold)
+    end = constraint.targets.new() if hold == "ARMATURE" else constraint
+    end.target, end.subtarget = armature, bone
+    return constraint
+
+
 def swing():
     """An empty that is moved from side to side, and turned."""
     bar = empty(location=(0, 0, 2))

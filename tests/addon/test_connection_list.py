@@ -11,7 +11,7 @@ from armature_dynamics.addon import (
     switch,
 )
 from armature_dynamics.addon.rig import ConversionError
-from connecting import connect, empty, key_enabled, swing
+from connecting import carry, connect, empty, key_enabled, swing
 from rigs import chain, curves, make_rig, simulate, world_heads
 from test_life import snapshot, undoing
 
@@ -117,6 +117,13 @@ def carried_target(armature):
     connect(armature, "bone0", bar)
 
 
+def copying_target(armature):
+    bar, hook = empty(), empty("Hook")
+    carry(hook, armature, "bone2", "COPY_TRANSFORMS")
+    carry(bar, hook, "", "COPY_LOCATION")
+    connect(armature, "bone0", bar)
+
+
 def keyed_only(armature):
     operators.make_dynamic(armature)
     armature.pose.bones["bone0"].armature_dynamics.role = "ANIMATED"
@@ -142,6 +149,7 @@ BAD = [
     (unlinked_target, r"its target 'Bar' is not in the scene"),
     (still_target, r"armature 'Other' is not dynamic; select it and press Make Dynamic"),
     (carried_target, r"its target 'Bar' moves with 'Rig'"),
+    (copying_target, r"its target 'Bar' moves with 'Rig'; connect to a bone instead"),
     (keyed_only, r"physics moves neither of its ends"),
     (far_apart, r"'reach'.*[0-9] m"),
 ]

@@ -15,7 +15,7 @@ from armature_dynamics.addon import (
     words,
 )
 from armature_dynamics.core import Event
-from connecting import connect, empty, key_enabled, mirrored_chain, places, swing
+from connecting import carry, connect, empty, key_enabled, mirrored_chain, places, swing
 from rigs import chain, curves, grouped, key, make_rig, simulate
 from test_life import snapshot
 
@@ -343,12 +343,13 @@ def test_settings_of_partners_that_do_not_count_are_told():
     assert all(words.dictionary("de")[label] in german for label in labels) and "Armatur 'Other'" in german
 
 
+@pytest.mark.parametrize("hold", ["parent", "CHILD_OF", "ARMATURE"])
 @pytest.mark.parametrize("role", ["SIMULATED", "ANIMATED"])
-def test_who_hangs_from_a_simulated_bone_is_not_simulated_with_it(role):
+def test_who_hangs_from_a_simulated_bone_is_not_simulated_with_it(role, hold):
     """Where its bones are depends on what is simulated then: it was written metres away, and nothing told why. A bone
     that is keyed may carry others."""
     armature, other, between = chain(count=2), chain(count=2, name="Other"), empty()
-    between.parent, between.parent_type, between.parent_bone = armature, "BONE", "bone1"
+    carry(between, armature, "bone1", hold)
     other.parent = between
     for each in (armature, other):
         operators.make_dynamic(each)

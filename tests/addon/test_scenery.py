@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from armature_dynamics.addon import instances, scenery
 from armature_dynamics.core import Box, Mesh
+from connecting import carry
 from rigs import chain, simulate, world_heads
 from staging import body, collected, cube, mesh_object, surveyed
 
@@ -186,6 +187,23 @@ def test_the_characters_own_meshes_are_no_scenery():
     sword.parent, sword.parent_type, sword.parent_bone = armature, "BONE", "bone1"
     found = surveyed(collected(skin, sword, armature), members=[armature])
     assert not found.shapes and not found.warnings
+
+
+@pytest.mark.parametrize("hold", ["CHILD_OF", "COPY_LOCATION", "COPY_ROTATION", "COPY_TRANSFORMS", "ARMATURE"])
+def test_what_a_constraint_puts_in_a_characters_hand_is_no_scenery(hold):
+    """However a sword is held, and though it is drawn later, it does not push its bearer away."""
+    armature, sword = chain(2), cube()
+    body(sword)
+    constraint = carry(sword, armature, "bone1", hold)
+    assert not surveyed(members=[armature]).shapes
+    constraint.influence = 0.0
+    assert list(surveyed(members=[armature]).shapes) == [sword], "nothing holds it"
+    constraint.keyframe_insert("influence", frame=1)
+    constraint.influence = 1.0
+    constraint.keyframe_insert("influence", frame=5)
+    assert not surveyed(members=[armature]).shapes
+    constraint.mute = True
+    assert list(surveyed(members=[armature]).shapes) == [sword]
 
 
 def test_an_object_that_moves_becomes_a_keyed_link():
