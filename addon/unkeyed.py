@@ -18,7 +18,8 @@ CUSTOM = re.compile(r'(?P<holder>.*)\["(?P<name>(?:[^"\\]|\\.)*)"\]')
 
 
 class Unkeyed:
-    """All animated values of the file that are not as the current frame has them by their actions."""
+    """All animated values of the file that are not as the current frame has them by their actions, and all that strips
+    play, of which only Blender knows how the frame has them."""
 
     def __init__(self) -> None:
         scene = bpy.context.scene
@@ -38,7 +39,7 @@ class Unkeyed:
 
 
 def _animated() -> Iterator:
-    """Everything of the file, and not of libraries, that plays an action."""
+    """Everything of the file, and not of libraries, that plays an action or strips."""
     data = bpy.data
     for each in data.bl_rna.properties:
         own = getattr(data, each.identifier)
@@ -46,14 +47,18 @@ def _animated() -> Iterator:
             if thing.library:
                 continue
             for holder in (thing, getattr(thing, "node_tree", None)):
-                if holder and getattr(holder, "animation_data", None) and holder.animation_data.action:
+                animation = getattr(holder, "animation_data", None)
+                if animation and (animation.action or animation.nla_tracks):
                     yield holder
 
 
 def _changed(thing, frame: float) -> Iterator[tuple]:
-    """An animated thing, with the data path, index and value of what is not as it is keyed."""
+    """An animated thing, with the data path, index and value of what is not as it is keyed, or played by a strip."""
     values: dict[str, object] = {}
-    for curve in compat.curves(thing.animation_data.action, compat.slot_identifier(thing)):
+    animation = thing.animation_data
+    curves = [(curve, True) for curve in compat.curves(animation.action, compat.slot_identifier(thing))]
+    curves += [(curve, False) for track in animation.nla_tracks for curve in _layered(track.strips)]
+    for curve, is_known in curves:
         path, index = curve.data_path, curve.array_index
         if path not in values:
             values[path] = _value(thing, path)
@@ -62,9 +67,17 @@ def _changed(thing, frame: float) -> Iterator[tuple]:
             value = value[index] if index < len(value) else None
         else:
             index = -1
-        if value is None or (not isinstance(value, str) and _is_near(float(value), curve.evaluate(frame))):
+        is_known = is_known and not isinstance(value, str)
+        if value is None or (is_known and _is_near(float(value), curve.evaluate(frame))):
             continue
         yield thing, path, index, value
+
+
+def _layered(strips) -> Iterator:
+    """The curves of strips, and of those in them."""
+    for strip in strips:
+        yield from compat.curves(strip.action, compat.strip_slot(strip)) if strip.action else ()
+        yield from _layered(strip.strips)
 
 
 def _is_near(one: float, other: float) -> bool:

@@ -71,6 +71,27 @@ def test_a_simulation_gives_it_back():
     assert told() == before
 
 
+def test_what_strips_play_is_given_back_too():
+    """Objects and materials that are animated by NLA alone, and an armature whose simulation was stopped."""
+    armature, thing, material = chain(count=2), empty(), bpy.data.materials.new("Paint")
+    for owner, path in ((thing, "location"), (material, "roughness"), (armature, "location")):
+        for frame in (1, 20):
+            owner.keyframe_insert(path, frame=frame)
+        animation = owner.animation_data
+        animation.nla_tracks.new().strips.new("Strip", 1, animation.action)
+        animation.action = None
+    bpy.context.scene.frame_set(AT)
+    thing.location, material.roughness, armature.location.x = (1.0, 2.0, 3.0), 0.75, 4.0
+    simulate(armature, end=12)
+    assert (tuple(thing.location), material.roughness) == ((1.0, 2.0, 3.0), 0.75)
+    armature.location.x = 5.0
+    steps = take(armature)
+    for _ in range(5):
+        next(steps)
+    steps.close()
+    assert armature.location.x == 5.0
+
+
 def test_another_frame_has_its_own():
     """Whoever looks at another frame meanwhile sees that as it is keyed."""
     _, told = scene_with_changes()
