@@ -16,8 +16,8 @@ from .rows import Rows
 from .spatial import exponential, pose, quaternion_matrix
 from .world import World
 
-TURNED = 0.02
-"""Axes that turn by less in a step [rad] let stand what was known along them."""
+TURNED = 0.01
+"""Axes that turn by less [rad] since accelerations were found let these stand."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Middle:
         q = model.coordinates.moved(state.q, *(memory.way if known else model.coordinates.way(state.v, 0.5 * h)))
         given, twist, twist_after, change = world.keyed(time, h)
         kin = kinematics(model, q, given)
-        turned = None if memory is None else _turned(model, kin, twist, state.v, h)
+        turned = None if memory is None else _turned(model, kin, twist, state.v, 0.5 * memory.h + 0.25 * h)
         expected = state.v if memory is None else state.v + 0.5 * h * _along(model, memory.smooth, turned)
         moving = motions(model, kin, expected, twist)
         wrenches = heavier = None
@@ -125,16 +125,15 @@ class Middle:
         return leaving(self.world, contacts.gap - 0.25 * self.h * curve[:, 0], self.h)
 
 
-def _turned(model: Model, kin: Kinematics, twist: np.ndarray | None, v: np.ndarray, h: float) -> np.ndarray | None:
-    """What turns accelerations (t, 3, 3) that were found along ball joints' axes in the middle of the last step to
-    those of this half step: what pulls keeps its direction in the world, and the links spin with joint velocities `v`
-    (nv,) under it."""
-    c = model.coordinates
-    if h * np.abs(v.take(c.quaternion_v)).max(initial=0.0) < TURNED:
+def _turned(model: Model, kin: Kinematics, twist: np.ndarray | None, v: np.ndarray, since: float) -> np.ndarray | None:
+    """What turns accelerations (t, 3, 3) that were found along ball joints' axes so many seconds `since`: what pulls
+    keeps its direction in the world, and the links spin with joint velocities `v` (nv,) under it."""
+    turning = model.coordinates.turning
+    if not len(turning) or since * np.abs(v).max() < TURNED:
         return None
-    slots = model.assembly.slot[c.turning]
+    slots = model.assembly.slot[turning]
     spin = motions(model, kin, v, twist).links[slots, None, :3] @ kin.poses[slots, :3, :3]
-    return quaternion_matrix(exponential(-0.75 * h * spin[:, 0]))
+    return quaternion_matrix(exponential(-since * spin[:, 0]))
 
 
 def _along(model: Model, acceleration: np.ndarray, turned: np.ndarray | None) -> np.ndarray:
