@@ -43,7 +43,7 @@ def sample_props(connected: list, shapes: dict[bpy.types.Object, Scenery], start
     if not things:
         return []
     scene = bpy.context.scene
-    frames = range(start, end + 1) if any(map(_may_move, things)) else range(start, start + 1)
+    frames = range(start, end + 1) if any(map(may_move, things)) else range(start, start + 1)
     current, subframe = scene.frame_current, scene.frame_subframe
     worlds = np.empty((len(things), len(frames), 4, 4))
     try:
@@ -63,15 +63,17 @@ def placed(thing) -> np.ndarray:
     return np.array(thing.evaluated_get(bpy.context.evaluated_depsgraph_get()).matrix_world, dtype=float)
 
 
-def _may_move(thing) -> bool:
-    """Whether anything can move an object from frame to frame."""
+def may_move(thing) -> bool:
+    """Whether anything can move an object, or the bones that it has, from frame to frame."""
     while thing:
         data = thing.data
         if (
             thing.animation_data
             or thing.constraints
             or thing.parent_type != "OBJECT"
+            or (thing.parent and thing.parent.type == "CURVE")  # a path may be bent
             or (data and data.animation_data)
+            or (thing.pose and any(bone.constraints for bone in thing.pose.bones))
             or (thing.rigid_body and thing.rigid_body.type == "ACTIVE")
         ):
             return True

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import nla, switch
 from .problem import ERROR, ConversionError, Problem
+from .prop import may_move
 from .rig import UNEVEN_SCALE, Rig, check_scale, rigid, scales
 from .switch import Sampled
 
@@ -68,18 +69,6 @@ class Source:
         return rigid(self.worlds[own, None] @ self.poses[own][:, bones])
 
 
-def moves(armature) -> bool:
-    """Whether anything can make an armature's bones move from frame to frame."""
-    chain = [armature]
-    while chain[-1].parent:
-        chain.append(chain[-1].parent)
-    return (
-        any(thing.animation_data or thing.constraints for thing in chain)
-        or bool(armature.data.animation_data)
-        or any(bone.constraints for bone in armature.pose.bones)
-    )
-
-
 def action_range(armature) -> tuple[int, int] | None:
     """The whole frames that cover an armature's own action and the NLA strips below it, or None without any."""
     playing = armature.animation_data.action if armature.animation_data else None
@@ -101,7 +90,7 @@ def sample(armature, rig: Rig, start: int, end: int, beyond: bool = False) -> It
     own = action_range(armature)
     first = min(start, own[0]) if own else start
     last = max(end, own[1]) if own and beyond else end
-    frames = range(first, last + 1) if moves(armature) else range(start, start + 1)
+    frames = range(first, last + 1) if may_move(armature) else range(start, start + 1)
     settings = {path: Sampled(frames[0], np.zeros(len(frames))) for path in sorted(switch.elsewhere(armature))}
     poses = np.empty((len(frames), len(rig.names), 4, 4))
     worlds = np.empty((len(frames), 4, 4))
