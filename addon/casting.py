@@ -8,7 +8,8 @@ import bpy
 import numpy as np
 
 from ..core import Adaptive, Model, Motion, Simulation
-from . import connection, guiding, objection, scenery
+from . import connection, guiding, objection, rival, scenery
+from .bake import CHANNELS, bone_path
 from .cast import Actor, Cast, assemble
 from .connection import Grip
 from .convert import Options, convert
@@ -17,10 +18,11 @@ from .problem import ConversionError, Problem
 from .progress import named
 from .prop import sample_props
 from .rig import Rig, read_rig
-from .role import SIMULATED
+from .role import ANIMATED, SIMULATED
 from .skin import reading_skin
 from .source import Source, action_range, sample
 from .surface import layer_bits, surface_values
+from .switch import source_curves
 
 DEFAULT_RANGE = (1, 120)
 
@@ -50,7 +52,8 @@ def cast_of(armature, members: list, start: int, end: int, *, beyond: bool):
     the Cast and the Surroundings."""
     actors, parts = [], len(members) + 2
     for i, member in enumerate(members):
-        source = yield from named("sample", sample(member, read_rig(member), start, end, beyond), i, parts)
+        sampling = sample(member, read_rig(member), start, end, beyond, _is_endless(member))
+        source = yield from named("sample", sampling, i, parts)
         rig = read_rig(member, source.at(source.start)[1])
         skin = yield from named("sample", reading_skin(member, rig), i + 1, parts)
         actors.append(_actor(member, source, rig, skin))
@@ -67,6 +70,17 @@ def cast_of(armature, members: list, start: int, end: int, *, beyond: bool):
     props = yield from named("sample", sampling, parts - 1, parts)
     surroundings.warnings += [scenery.deforms(prop.thing.name) for prop in props if prop.shape and not prop.rigid]
     return assemble(actors, props, connection.needed_links(actors, start, end)), surroundings
+
+
+def _is_endless(armature) -> bool:
+    """Whether bones that a take may write are moved where its source has no keys: by what is turned off while the take
+    plays, or by curves that repeat or go on."""
+    names = {bone.name for bone in armature.pose.bones if bone.armature_dynamics.role != ANIMATED}
+    paths = {bone_path(name, channel) for name in names for channel in CHANNELS}
+    return bool(rival.unwanted(armature, names)) or any(
+        curve.data_path in paths and (curve.modifiers or curve.extrapolation == "LINEAR")
+        for curve in source_curves(armature)
+    )
 
 
 def actor_of(armature, source: Source) -> Actor:

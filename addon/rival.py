@@ -49,6 +49,16 @@ def rivals(armature, names: set[str]) -> list[Rival]:
     return _constraints(armature, names) + _drivers(armature, names)
 
 
+def unwanted(armature, names: set[str]) -> list[Rival]:
+    """Those of them that the settings want turned off while a take plays."""
+    settings = armature.armature_dynamics
+    return [
+        own
+        for own in rivals(armature, names)
+        if (settings.mute_constraints if own.channel is None else settings.mute_drivers)
+    ]
+
+
 def solvers(armature, names: set[str]) -> list[Rival]:
     """The constraints that solve chains with bones of these names, as legs have that stand on IK."""
     chains = {(bone.name, own.name) for bone in armature.pose.bones for own in bone.constraints if own.type in CHAINS}

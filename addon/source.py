@@ -79,17 +79,16 @@ def action_range(armature) -> tuple[int, int] | None:
     return (min(ends), max(ends)) if ends else None
 
 
-def sample(armature, rig: Rig, start: int, end: int, beyond: bool = False) -> Iterator[float]:
+def sample(armature, rig: Rig, start: int, end: int, beyond: bool = False, endless: bool = False) -> Iterator[float]:
     """Samples what the armature does by itself up to `end`, yielding progress 0 … 1; returns the Source.
 
-    Begins where its own action does, so that what happens before `start` can be kept, and goes on as far as that does
-    if what comes `beyond` the end counts. The current frame is restored.
+    Begins where its own action does, and the scene if its motion is `endless`, so that what happens before `start` can
+    be kept, and goes on as far as those do if what comes `beyond` the end counts. The current frame is restored.
     """
     scene = bpy.context.scene
     current, subframe = scene.frame_current, scene.frame_subframe
-    own = action_range(armature)
-    first = min(start, own[0]) if own else start
-    last = max(end, own[1]) if own and beyond else end
+    ends = [*(action_range(armature) or ()), *((scene.frame_start, scene.frame_end) if endless else ())]
+    first, last = min([start, *ends]), max([end, *ends]) if beyond else end
     frames = range(first, last + 1) if may_move(armature) else range(start, start + 1)
     settings = {path: Sampled(frames[0], np.zeros(len(frames))) for path in sorted(switch.elsewhere(armature))}
     poses = np.empty((len(frames), len(rig.names), 4, 4))

@@ -233,10 +233,7 @@ def _remove_take(settings) -> None:
 
 def mute_rivals(armature, character: Character) -> None:
     """Turns off what would fight the keys, as far as the settings want it, and remembers what it turned off."""
-    settings = armature.armature_dynamics
-    found = rival.rivals(armature, written_bones(character))
-    wanted = [own for own in found if settings.mute_drivers or own.channel is None]
-    wanted = [own for own in wanted if settings.mute_constraints or own.channel is not None]
+    wanted = rival.unwanted(armature, written_bones(character))
     for name in dict.fromkeys(own.holder for own in wanted):
         bone = armature.pose.bones[name]
         rival.mute(armature, bone, rival.Muted.of([own for own in wanted if own.holder == name]))

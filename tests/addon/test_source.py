@@ -4,7 +4,7 @@ import bpy
 import numpy as np
 import pytest
 from connecting import empty
-from rigs import chain, make_rig, simulate, world_heads
+from rigs import chain, curves, key, make_rig, simulate, values, world_heads
 
 
 def on_a_path(armature):
@@ -47,6 +47,54 @@ def test_what_carries_a_character_moves_it(carried):
     assert after[0] == pytest.approx(before[1], abs=1e-3)
     assert after[1, 0] - after[0, 0] == pytest.approx(12 * (before[1, 0] - before[0, 0]), rel=0.2)
     assert before[1, 0] - before[0, 0] > 0.2
+
+
+def led_by_a_constraint(armature):
+    armature.pose.bones["bone0"].constraints.new("COPY_LOCATION").target = led()
+    return {"mute_constraints": True}
+
+
+def led_by_a_driver(armature):
+    armature.pose.bones["bone0"].driver_add("location", 1).driver.expression = "frame / 8"
+    return {"mute_drivers": True}
+
+
+def cycled(armature):
+    key(armature, "bone0", "location", {11: (0, 0, 0), 14: (0, 1, 0), 17: (0, 0, 0)})
+    for curve in curves(armature.animation_data.action):
+        curve.modifiers.new("CYCLES")
+    return {}
+
+
+def extrapolated(armature):
+    key(armature, "bone0", "location", {11: (0, 0, 0), 17: (0, 1, 0)})
+    for curve in curves(armature.animation_data.action):
+        curve.extrapolation = "LINEAR"
+        for point in curve.keyframe_points:
+            point.interpolation = "LINEAR"
+    return {}
+
+
+@pytest.mark.parametrize("moved", [led_by_a_constraint, led_by_a_driver, cycled, extrapolated])
+def test_what_moves_without_keys_is_kept_around_the_take(moved):
+    """What leads to a fall is in the same shot, and what a take blends out into goes on."""
+    armature = chain(3, height=5.0)
+    settings = moved(armature)
+    bpy.context.scene.frame_end = 34
+    frames = [*range(1, 21), *range(30, 35)]
+    before = heads(armature, frames)
+    simulate(armature, start=20, end=30, blend_out=5, **settings)
+    assert np.abs(heads(armature, frames) - before).max() < 1e-4
+    assert len(np.unique(before.round(3), axis=0)) > 3
+
+
+def test_what_only_its_keys_move_is_sampled_where_they_are():
+    """A scene of an hour makes no take of a second long."""
+    armature = chain(3, height=5.0)
+    key(armature, "bone0", "location", {11: (0, 0, 0), 17: (0, 1, 0)})
+    armature.pose.bones["bone0"].constraints.new("COPY_LOCATION").target = led()
+    simulate(armature, start=20, end=30, blend_out=5)
+    assert values(armature.animation_data.action, 'pose.bones["bone0"].location')[[0, -1], 0].tolist() == [11, 30]
 
 
 def heads(armature, frames, bone="bone0"):
