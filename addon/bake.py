@@ -102,6 +102,8 @@ def write(armature, character: Character, tracks: dict[int, Track], source: Sour
     name = f"{armature.name} Dynamics"
     action = before.copy() if before else bpy.data.actions.new(name)
     action.name, action[TAKE] = name, uuid4().hex
+    # a Manual Frame Range is the source's: exporters would cut the take off there
+    action.use_frame_range = action.use_cyclic = False
     holder = compat.channels(armature, action, identifier)
     # a channel without keys would be left to the strips below
     keyed = _clear(holder, [names[bone] for bone in tracks]) | {curve.data_path for curve in nla.curves(armature)}

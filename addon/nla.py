@@ -91,7 +91,7 @@ def push(armature, source, source_slot: str, frames: range) -> list[str]:
     if source:
         _leave_out(compat.curves(action, identifier), compat.curves(source, source_slot))
         scene = bpy.context.scene
-        ends = (frames[0], frames[-1], *source.frame_range, scene.frame_start, scene.frame_end)
+        ends = (frames[0], frames[-1], *source.curve_frame_range, scene.frame_start, scene.frame_end)
         names.append(
             _add(armature, f"{armature.name} Source", source, source_slot, (min(ends), max(ends)), extrapolation)
         )

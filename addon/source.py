@@ -69,13 +69,15 @@ class Source:
         return rigid(self.worlds[own, None] @ self.poses[own][:, bones])
 
 
-def action_range(armature) -> tuple[int, int] | None:
-    """The whole frames that cover an armature's own action and the NLA strips below it, or None without any."""
+def action_range(armature, *, keyed: bool = False) -> tuple[int, int] | None:
+    """The whole frames that cover an armature's own action and the NLA strips below it, or None without any; all that
+    are `keyed`, whatever the action's Manual Frame Range says."""
     playing = armature.animation_data.action if armature.animation_data else None
     ends = list(nla.span(armature) or ())
     for action in (playing, armature.armature_dynamics.source_action):
+        span = (action.curve_frame_range if keyed else action.frame_range) if action else ()
         # glTF files bring ranges like 0.9999988 … 48
-        ends += [round(float(frame)) for frame in action.frame_range] if action else ()
+        ends += [round(float(frame)) for frame in span]
     return (min(ends), max(ends)) if ends else None
 
 
@@ -87,7 +89,7 @@ def sample(armature, rig: Rig, start: int, end: int, beyond: bool = False, endle
     """
     scene = bpy.context.scene
     current, subframe = scene.frame_current, scene.frame_subframe
-    ends = [*(action_range(armature) or ()), *((scene.frame_start, scene.frame_end) if endless else ())]
+    ends = [*(action_range(armature, keyed=True) or ()), *((scene.frame_start, scene.frame_end) if endless else ())]
     first, last = min([start, *ends]), max([end, *ends]) if beyond else end
     frames = range(first, last + 1) if may_move(armature) else range(start, start + 1)
     settings = {path: Sampled(frames[0], np.zeros(len(frames))) for path in sorted(switch.elsewhere(armature))}

@@ -3,6 +3,8 @@
 import bpy
 import numpy as np
 import pytest
+from armature_dynamics.addon import casting
+from armature_dynamics.addon.operators import make_dynamic
 from connecting import empty
 from rigs import chain, curves, key, make_rig, simulate, values, world_heads
 
@@ -95,6 +97,27 @@ def test_what_only_its_keys_move_is_sampled_where_they_are():
     armature.pose.bones["bone0"].constraints.new("COPY_LOCATION").target = led()
     simulate(armature, start=20, end=30, blend_out=5)
     assert values(armature.animation_data.action, 'pose.bones["bone0"].location')[[0, -1], 0].tolist() == [11, 30]
+
+
+@pytest.mark.parametrize("result", ["ACTION", "STRIP"])
+def test_keys_outside_a_manual_frame_range_are_kept(result):
+    """It says what to play, and so what to simulate, but moves nothing; nor does a take end where its source does."""
+    armature = chain(3, height=5.0)
+    key(armature, "bone0", "location", {-20: (0, 0, 0), 4: (0, 1, 0), 40: (0, 5, 0)})
+    key(armature, "bone2", "rotation_quaternion", {-20: (1, 0, 0, 0), 40: (0.8, 0.6, 0, 0)})
+    source = armature.animation_data.action
+    source.use_frame_range = source.use_cyclic = True
+    source.frame_start, source.frame_end = 1, 8
+    make_dynamic(armature)
+    assert casting.default_range(armature) == (1, 8)
+    armature.pose.bones["bone2"].armature_dynamics.role = "ANIMATED"
+    frames = range(-20, 6)
+    before = heads(armature, frames)
+    simulate(armature, start=5, end=20, result=result)
+    assert np.abs(heads(armature, frames) - before).max() < 1e-4
+    take = armature.armature_dynamics.action
+    assert take.frame_range[1] >= 20 and not take.use_cyclic
+    assert tuple(source.frame_range) == (1, 8)
 
 
 def heads(armature, frames, bone="bone0"):
