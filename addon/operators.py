@@ -7,7 +7,7 @@ from .anatomy import recognise
 from .override import refusal
 from .problem import ConversionError, refused
 from .progress import finished
-from .rig import read_rig, refuse_unusable
+from .rig import read_rig, refuse_hidden, refuse_unusable
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
 from .skin import read_skin
 from .words import said
@@ -21,6 +21,7 @@ def make_dynamic(armature) -> tuple[str, int, int]:
     whether constraints are muted; returns the naming that was recognised, the number of simulated bones and of those
     carried along. Raises ConversionError for what cannot be simulated."""
     refuse_unusable(armature)
+    refuse_hidden(armature)
     # an armature that has just been linked has no pose yet
     bpy.context.view_layer.update()
     control.write(armature, {}, "", {})

@@ -7,7 +7,7 @@ from . import activity, balance, casting, compat, ghost, memory, stage, standing
 from .convert import rest_shapes
 from .problem import ConversionError
 from .reach import Reach
-from .rig import posed, read_rig
+from .rig import posed, read_rig, refuse_hidden
 
 DASHES = 9
 """Dashes of a line, whatever its length."""
@@ -177,6 +177,7 @@ def _looks(armature, world: np.ndarray) -> tuple:
 
 def _prepared(armature, looks: tuple) -> wires.Wires:
     try:
+        refuse_hidden(armature)
         rig = read_rig(armature)
         shapes = rest_shapes(armature, rig, casting.roles(armature, rig), casting.options(armature))
     except ConversionError:  # said when it is simulated

@@ -13,7 +13,7 @@ from .chain import Chain, bone_poses
 from .convert import Character
 from .inheritance import decomposed, local_of, to_pose, unposed
 from .led import LedControls
-from .rig import refuse_unusable
+from .rig import refuse_hidden, refuse_unusable
 from .role import ANIMATED
 
 
@@ -77,6 +77,7 @@ class _Puppet:
         """What is to be shown at a frame, before that is set: links at `poses` (n, 4, 4). Raises ConversionError where
         the armature is edited or hidden meanwhile, ReferenceError where it is gone."""
         refuse_unusable(self.actor.armature)
+        refuse_hidden(self.actor.armature)
         world = self.actor.source.at(frame)[1]
         self._targets = bone_poses(self.actor.character, world[None], poses[None])
         if self._controls:

@@ -8,7 +8,7 @@ from functools import cached_property
 import bpy
 import numpy as np
 
-from . import control
+from . import compat, control
 from .control import ControlMap
 from .override import refusal
 from .problem import ERROR, ConversionError, Problem
@@ -222,6 +222,16 @@ def refuse_unusable(armature) -> None:
         text = f"armature {armature.name!r} shows its rest position"
         remedy = "switch to Pose Position in its data properties"
         raise ConversionError(Problem("rest_position", (), text, remedy, ERROR, fix="pose_position"))
-    if is_hidden(armature):
-        text = f"armature {armature.name!r} is hidden, so Blender does not evaluate it"
-        raise ConversionError(Problem("hidden", (), text, "show it", ERROR, things=(armature.name,), fix="show"))
+
+
+def refuse_hidden(armature) -> None:
+    """Raises ConversionError for an armature that Blender does not evaluate at the scene's frame."""
+    if not is_hidden(armature):
+        return
+    animation = armature.animation_data
+    curves = compat.curves(animation and animation.action, compat.slot_identifier(armature))
+    # keys would hide it again
+    fix = "" if any(curve.data_path == "hide_viewport" for curve in curves) else "show"
+    frame = bpy.context.scene.frame_current
+    text = f"armature {armature.name!r} is hidden at frame {frame}, so Blender does not evaluate it"
+    raise ConversionError(Problem("hidden", (), text, "show it there", ERROR, things=(armature.name,), fix=fix))

@@ -12,7 +12,7 @@ import numpy as np
 from . import nla, switch
 from .problem import ERROR, ConversionError, Problem
 from .prop import may_move
-from .rig import UNEVEN_SCALE, Rig, check_scale, rigid, scales
+from .rig import UNEVEN_SCALE, Rig, check_scale, is_hidden, refuse_hidden, rigid, scales
 from .switch import Sampled
 
 
@@ -95,15 +95,23 @@ def sample(armature, rig: Rig, start: int, end: int, beyond: bool = False, endle
     settings = {path: Sampled(frames[0], np.zeros(len(frames))) for path in sorted(switch.elsewhere(armature))}
     poses = np.empty((len(frames), len(rig.names), 4, 4))
     worlds = np.empty((len(frames), 4, 4))
+    seen = np.empty(len(frames), dtype=bool)
     try:
         for i, frame in enumerate(frames):
             scene.frame_set(frame)
+            if start <= frame <= end:
+                refuse_hidden(armature)
+            seen[i] = not is_hidden(armature)
             poses[i], worlds[i] = evaluated_poses(armature, rig)
             for path, setting in settings.items():
                 setting.values[i] = _evaluated(armature).path_resolve(path)
             yield (i + 1) / len(frames)
     finally:
         scene.frame_set(current, subframe=subframe)
+    if not seen.all():  # Blender evaluates it only where it is seen: around that it stays as it was last, or will be
+        shown = np.flatnonzero(seen)
+        nearest = shown[np.maximum(np.searchsorted(shown, range(len(frames)), "right") - 1, 0)]
+        poses, worlds = poses[nearest], worlds[nearest]
     _check(rig, poses, worlds)
     return Source(frames[0], start, poses, worlds, end, settings)
 
@@ -114,6 +122,7 @@ def still(armature, rig: Rig, frame: int) -> Source:
     current, subframe = scene.frame_current, scene.frame_subframe
     try:
         scene.frame_set(frame)
+        refuse_hidden(armature)
         poses, world = evaluated_poses(armature, rig)
     finally:
         scene.frame_set(current, subframe=subframe)

@@ -7,7 +7,7 @@ import numpy as np
 from . import casting, physique
 from .convert import convert
 from .physique import Physique
-from .rig import read_rig
+from .rig import read_rig, refuse_hidden
 from .source import Source
 
 
@@ -23,6 +23,7 @@ def known(armature) -> Physique | None:
 
 def _at_rest(armature):
     try:
+        refuse_hidden(armature)
         rig = read_rig(armature)
         poses = np.array([armature.data.bones[name].matrix_local for name in rig.names], dtype=float)
         source = Source(0, 0, poses[None], rig.world[None], 0)

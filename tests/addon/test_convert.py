@@ -6,7 +6,7 @@ import pytest
 from armature_dynamics.addon import intake, operators
 from armature_dynamics.addon.joint_frame import JointFrame
 from armature_dynamics.addon.joint_range import widened
-from armature_dynamics.addon.rig import ConversionError, read_rig
+from armature_dynamics.addon.rig import ConversionError, read_rig, refuse_hidden
 from mathutils import Matrix, Quaternion
 from rigs import chain, character, make_rig
 
@@ -235,13 +235,13 @@ def test_a_hidden_armature_is_refused(how):
     bpy.context.scene.collection.objects.link(skin)
     skin.modifiers.new("Armature", "ARMATURE").object = armature
     armature.hide_set(True)
-    read_rig(armature)
+    refuse_hidden(armature)
     armature.hide_set(False)
     armature.hide_viewport = how == "object"
     collection.hide_viewport = how == "collection"
     bpy.context.view_layer.layer_collection.children["Hidden"].exclude = how == "layer"
     with pytest.raises(ConversionError, match=r"'Rig' is hidden.*show it"):
-        read_rig(armature)
+        refuse_hidden(armature)
 
 
 def test_a_mirrored_bone_is_refused_by_name():

@@ -3,8 +3,9 @@
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import casting
+from armature_dynamics.addon import casting, preflight
 from armature_dynamics.addon.operators import make_dynamic
+from armature_dynamics.addon.problem import ConversionError
 from connecting import empty
 from rigs import chain, curves, key, make_rig, simulate, values, world_heads
 
@@ -118,6 +119,48 @@ def test_keys_outside_a_manual_frame_range_are_kept(result):
     take = armature.armature_dynamics.action
     assert take.frame_range[1] >= 20 and not take.use_cyclic
     assert tuple(source.frame_range) == (1, 8)
+
+
+def hidden(armature, frames):
+    """Keys Disable in Viewports: {frame: value}."""
+    for frame, value in frames.items():
+        armature.hide_viewport = value
+        armature.keyframe_insert("hide_viewport", frame=frame)
+
+
+def test_an_armature_that_is_hidden_while_it_is_simulated_is_refused():
+    """Blender does not evaluate it there: it would stand still for that time. Keys would hide it again after Show."""
+    armature = chain(3, height=5.0)
+    key(armature, "bone0", "location", {1: (0, 0, 0), 30: (0, 3, 0)})
+    make_dynamic(armature)
+    hidden(armature, {1: False, 12: True, 16: False})
+    bpy.context.scene.frame_set(1)
+    with pytest.raises(ConversionError, match=r"'Rig' is hidden at frame 12, .*; show it there") as error:
+        simulate(armature, start=8, end=20)
+    assert not error.value.problem.fix
+    armature.armature_dynamics.frame_start = 13
+    found = preflight.look(armature)
+    assert [problem.code for problem in found] == ["hidden"] and "at frame 13," in found[0].text
+    armature.animation_data.action = None
+    armature.hide_viewport = True
+    assert preflight.look(armature)[0].fix == "show"
+
+
+@pytest.mark.parametrize("playhead", [6, 10])
+def test_a_character_that_appears_and_vanishes_is_simulated_between(playhead):
+    """Nobody sees it where the playhead stands, and what is not seen before and after needs no pose of its own."""
+    armature = chain(3, height=5.0)
+    key(armature, "bone0", "location", {1: (0, 0, 0), 40: (0, 8, 0)})
+    make_dynamic(armature)
+    frames = (3, 10, 26)
+    before = heads(armature, frames)
+    hidden(armature, {1: True, 2: False, 5: True, 10: False, 30: True})
+    bpy.context.scene.frame_set(playhead)
+    report = simulate(armature, start=10, end=25, blend_out=4)
+    assert report.ok and bpy.context.scene.frame_current == playhead
+    assert np.abs(heads(armature, frames) - before).max() < 1e-4
+    places = dict(values(armature.animation_data.action, 'pose.bones["bone0"].location')[:, [0, 2]])
+    assert places[1] == places[2] and places[4] == places[9] and places[29] == places[40]
 
 
 def heads(armature, frames, bone="bone0"):
