@@ -7,6 +7,7 @@ from .anatomy import recognise
 from .override import refusal
 from .problem import ConversionError, refused
 from .progress import finished
+from .renamed import note_names
 from .rig import read_rig, refuse_hidden, refuse_unusable
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
 from .skin import read_skin
@@ -41,6 +42,7 @@ def make_dynamic(armature) -> tuple[str, int, int]:
         simulated = {name for name, role in zip(rig.names, roles, strict=True) if role == SIMULATED}
         if anatomy and rig.controls is None and rival.solvers(armature, simulated):
             settings.mute_constraints = True
+    note_names(armature)
     return (
         anatomy.naming if anatomy else "creature",
         roles.count(SIMULATED),

@@ -339,6 +339,7 @@ class ARMATURE_DYNAMICS_PG_bone(SurfaceSettings, BodySettings, bpy.types.Propert
         subtype="LAYER",
         default=(True, *[False] * (LAYERS - 1)),
     )
+    known_as: StringProperty(name="Known As", description="What the bone was called last")
     source_mode: StringProperty(
         name="Source Mode", description="Rotation mode before physics; empty where nothing was recorded"
     )

@@ -24,7 +24,7 @@ STATE = frozenset(
         *("source_action", "source_slot", "source_animated", "source_switches"),
         *("source_mode", "source_location", "source_rotation", "source_scale"),
         *("active_joints", "left_out", "summary", "warnings", "problems"),
-        *("muted", "muted_drivers", "unlocked"),
+        *("muted", "muted_drivers", "unlocked", "known_as"),
     )
 )
 """What is no setting: what plays, was measured or was turned off; and connections, which are a part of their own."""

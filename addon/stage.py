@@ -12,6 +12,7 @@ from . import activity, compat, control, edits, lock, nla, readings, rival, swit
 from .bake import PATHS, is_copy, playing
 from .convert import Character
 from .hold import written_bones
+from .renamed import follow_names, note_names
 
 SOURCE, SIMULATED, KEPT = switch.SOURCE, "SIMULATED", "KEPT"
 
@@ -78,6 +79,7 @@ def restore_all(before: Iterable[tuple[bpy.types.Object, Played]]) -> None:
 def play_source(armature) -> None:
     """Plays the animation that the armature had before physics, or what has taken the place of the take since."""
     settings = armature.armature_dynamics
+    follow_names()
     if settings.state == SOURCE:
         return
     if _is_replaced(armature):
@@ -146,6 +148,7 @@ def set_simulated(armature, before: Played, action, members: Sequence = (), trac
         # an earlier take did not know the bones that were added since
         if settings.state == SOURCE or not own.source_mode:
             own.source_mode, own.source_location, own.source_rotation, own.source_scale = before.channels[bone.name]
+    note_names(armature)
     settings.action, settings.state = action, SIMULATED
 
 

@@ -22,6 +22,7 @@ from .fidelity import measure
 from .problem import Problem
 from .progress import named
 from .puppet import Puppets
+from .renamed import follow_names
 from .report import Report, held, jams, measured
 from .rig import read_rig
 from .unkeyed import Unkeyed
@@ -41,6 +42,7 @@ class Take:
 
     def __init__(self, armature, start: int, end: int) -> None:
         self.armature, self.start, self.end = armature, start, end
+        follow_names()
         self.keys, self.members = keying.of(armature.armature_dynamics), connection.group(armature)
         self.warnings = objection.overruled(armature, self.members[1:])
         scene = bpy.context.scene
