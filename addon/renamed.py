@@ -16,7 +16,7 @@ def follow_names() -> None:
     """Puts the names that bones have now in place of those that they were known as: in the sources of takes, in what
     these wrote and turned off, and in connections."""
     for armature in bpy.data.objects:
-        if armature.type == "ARMATURE" and (names := _renamed(armature)):
+        if armature.type == "ARMATURE" and not armature.library and (names := _renamed(armature)):
             _follow(armature, names)
             note_names(armature)
 
