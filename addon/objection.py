@@ -8,7 +8,7 @@ import bpy
 import numpy as np
 
 from ..core.shape import Shape
-from . import control, growth, lock, rival, symmetry
+from . import control, growth, lock, rival, symmetry, timeless
 from .cast import Actor, Cast
 from .collider import balls
 from .connection import live
@@ -80,6 +80,7 @@ def of_actor(actor: Actor) -> list[Problem]:
         *_sizes(actor),
         *_skews(actor),
         *growth.problems(actor),
+        *timeless.problems(actor.armature),
         *_rolls(actor),
         *_loose_parts(actor),
     ]

@@ -21,6 +21,7 @@ some of Blender's own words are about something else."""
 LABELLED = {
     "turn on {}": 0,
     "armature {} has settings that do not count beside those of {}: {}": 2,
+    "keys of settings count only at the start frame: {}": 0,
     "{}: {} is {}; it must be a name": 1,
     "{}: {} is {}; it must be one of {}": 1,
     "{}: {} is {}; it must be {}": 1,

@@ -4,6 +4,8 @@ import bpy
 import numpy as np
 import pytest
 from armature_dynamics.addon import operators
+from connecting import connect, empty, key_enabled
+from mending import problems
 from rigs import chain, simulate, world_heads
 
 
@@ -48,3 +50,23 @@ def test_what_is_keyed_counts_as_it_is_at_the_start(prepare):
     first = falls_from(1, prepare)
     assert np.ptp(first[:, :, 2], axis=0).min() > 0.3, "it falls"
     np.testing.assert_allclose(falls_from(11, prepare), first, atol=1e-5)
+
+
+def test_keys_of_settings_that_do_not_count_in_time_are_told():
+    """Those of what is directed, and of connections' Enabled, do count."""
+    armature, scene = chain(3), bpy.context.scene
+    operators.make_dynamic(armature)
+    connect(armature, "bone0", empty(location=(0, 0, 2)), name="hook")
+    key_enabled(armature, {1: True, 5: False})
+    bone = armature.pose.bones["bone1"]
+    bone.keyframe_insert("armature_dynamics_follow", frame=1)
+    assert "timeless" not in problems(armature)
+    ground(armature, scene)
+    gravity(armature, scene)
+    armature.keyframe_insert("armature_dynamics.mass", frame=1)
+    armature.keyframe_insert('pose.bones["bone1"].armature_dynamics.shape_thickness', frame=1)
+    told = [each for each in simulate(armature).warnings if each.code == "timeless"]
+    assert {each.bone: each.text.partition(": ")[2] for each in told} == {
+        "": "Height, Mass, Gravity",
+        "bone1": "Thickness",
+    }

@@ -1,0 +1,48 @@
+"""Settings that have keys or drivers although they count only as they are at the start frame."""
+
+from __future__ import annotations
+
+import re
+
+import bpy
+
+from . import compat
+from .problem import Problem
+from .switch import IN_TIME, OWN, animated_paths
+
+BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
+
+
+def problems(armature) -> list[Problem]:
+    """What is said of those of an armature, of its bones, and of the scene's gravity."""
+    labels: dict[tuple[str, ...], list[str]] = {}
+    for path in sorted(animated_paths(armature)):
+        if OWN.match(path) and not IN_TIME.search(path) and (label := _label(armature, path)):
+            bone = BONE.match(path)
+            labels.setdefault((bpy.utils.unescape_identifier(bone[1]),) if bone else (), []).append(label)
+    scene = bpy.context.scene
+    if scene.use_gravity and "gravity" in _played(scene):
+        labels.setdefault((), []).append(scene.bl_rna.properties["gravity"].name)
+    return [
+        Problem("timeless", bones, f"keys of settings count only at the start frame: {', '.join(own)}", "remove them")
+        for bones, own in labels.items()
+    ]
+
+
+def _label(armature, path: str) -> str:
+    """What a setting is called, or nothing where it is none any more."""
+    holder, _, name = path.rpartition(".")
+    try:
+        own = armature.path_resolve(holder).bl_rna.properties.get(name)
+    except ValueError:
+        return ""
+    return own.name if own else ""
+
+
+def _played(scene) -> set[str]:
+    """The data paths of what keys and drivers of a scene move."""
+    animation = scene.animation_data
+    if not animation:
+        return set()
+    found = [*compat.curves(animation.action, compat.slot_identifier(scene)), *animation.drivers]
+    return {curve.data_path for curve in found}
