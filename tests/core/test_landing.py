@@ -230,9 +230,9 @@ def test_falling_person_keeps_the_promises_of_the_report(scenery, seed, damping)
 @pytest.mark.parametrize("scenery", [[Plane()], STEPS], ids=["floor", "steps"])
 def test_fallen_person_lies_still(scenery):
     """A ragdoll that trembles on the ground has to be mended by hand."""
-    # one of three may still be rolling or toppling; trembling would show in all
+    # two of five may still be rolling, toppling or swinging an arm; trembling would show in all
     steps, changes = [], []
-    for seed in range(3):
+    for seed in range(5):
         path = dropped(humanoid(damping=0.3), scenery, 10.0, seed=seed)
         late = slice(-48, None)
         steps.append(np.median(np.abs(np.diff(path.poses()[late, :, :3, 3], axis=0)).max((1, 2))))
