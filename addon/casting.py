@@ -52,7 +52,7 @@ def cast_of(armature, members: list, start: int, end: int, *, beyond: bool):
     the Cast and the Surroundings."""
     actors, parts = [], len(members) + 2
     for i, member in enumerate(members):
-        sampling = sample(member, read_rig(member), start, end, beyond, _is_endless(member))
+        sampling = sample(member, read_rig(member), start, end, beyond=beyond, endless=_is_endless(member))
         source = yield from named("sample", sampling, i, parts)
         rig = read_rig(member, source.at(source.start)[1])
         skin = yield from named("sample", reading_skin(member, rig), i + 1, parts)

@@ -81,7 +81,7 @@ def action_range(armature, *, keyed: bool = False) -> tuple[int, int] | None:
     return (min(ends), max(ends)) if ends else None
 
 
-def sample(armature, rig: Rig, start: int, end: int, beyond: bool = False, endless: bool = False) -> Iterator[float]:
+def sample(armature, rig: Rig, start: int, end: int, *, beyond: bool = False, endless: bool = False) -> Iterator[float]:
     """Samples what the armature does by itself up to `end`, yielding progress 0 … 1; returns the Source.
 
     Begins where its own action does, and the scene if its motion is `endless`, so that what happens before `start` can

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
-
 import bpy
 
 from . import compat
 from .problem import Problem
 from .switch import IN_TIME, OWN, animated_paths
 
-BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
-
 
 def problems(armature) -> list[Problem]:
     """What is said of those of an armature, of its bones, and of the scene's gravity."""
     labels: dict[tuple[str, ...], list[str]] = {}
     for path in sorted(animated_paths(armature)):
-        if OWN.match(path) and not IN_TIME.search(path) and (label := _label(armature, path)):
-            bone = BONE.match(path)
-            labels.setdefault((bpy.utils.unescape_identifier(bone[1]),) if bone else (), []).append(label)
+        own = OWN.match(path)
+        if own and not IN_TIME.search(path) and (label := _label(armature, path)):
+            labels.setdefault((bpy.utils.unescape_identifier(own[2]),) if own[2] else (), []).append(label)
     scene = bpy.context.scene
     if scene.use_gravity and "gravity" in _played(scene):
         labels.setdefault((), []).append(scene.bl_rna.properties["gravity"].name)

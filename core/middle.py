@@ -129,6 +129,7 @@ def _turned(model: Model, kin: Kinematics, twist: np.ndarray | None, v: np.ndarr
     """What turns accelerations (t, 3, 3) that were found along ball joints' axes so many seconds `since`: what pulls
     keeps its direction in the world, and the links spin with joint velocities `v` (nv,) under it."""
     turning = model.coordinates.turning
+    # hinges above turn them, too; that some velocities are lengths only lets it be asked more often
     if not len(turning) or since * np.abs(v).max() < TURNED:
         return None
     slots = model.assembly.slot[turning]

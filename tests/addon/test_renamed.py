@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from armature_dynamics.addon import operators
 from connecting import connect, empty
-from rigs import chain, curves, key, simulate, world_heads
+from evaluated import evaluated
+from rigs import chain, curves, key, simulate
 
 
 def waving():
@@ -18,20 +19,15 @@ def waving():
     return armature
 
 
-def heads(armature, frame: int) -> np.ndarray:
-    bpy.context.scene.frame_set(frame)
-    return np.array(list(world_heads(armature).values()))
-
-
 @pytest.mark.parametrize("result", ["ACTION", "STRIP"])
 def test_the_source_plays_on_renamed_bones(result):
     armature = waving()
-    before = heads(armature, 13)
+    before = evaluated(armature, [13])[0]
     simulate(armature, result=result)
     for old, new in (("bone1", 'elbow "left"'), ("bone2", "bone1"), ("bone0", "bone2")):
         armature.data.bones[old].name = new
     bpy.ops.armature_dynamics.discard()
-    np.testing.assert_allclose(heads(armature, 13), before, atol=1e-5)
+    np.testing.assert_allclose(evaluated(armature, [13])[0], before, atol=1e-5)
     assert {curve.data_path.split('"]')[0] for curve in curves(armature.animation_data.action)} == {
         'pose.bones["elbow \\"left\\"',
         'pose.bones["bone1',
@@ -54,7 +50,7 @@ def test_the_next_take_is_that_of_the_source(state):
             armature.data.bones["bone0"].name = "shoulder"
         armature.pose.bones[1].armature_dynamics.role = "ANIMATED"
         assert simulate(armature).ok
-        takes.append([heads(armature, frame) for frame in range(1, 14)])
+        takes.append(evaluated(armature, range(1, 14))[0])
     assert armature.armature_dynamics.connections["hook"].bone == "shoulder"
     np.testing.assert_allclose(takes[1], takes[0], atol=1e-5)
 

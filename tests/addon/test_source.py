@@ -6,8 +6,8 @@ import pytest
 from armature_dynamics.addon import casting, preflight
 from armature_dynamics.addon.operators import make_dynamic
 from armature_dynamics.addon.problem import ConversionError
-from connecting import empty
-from rigs import chain, curves, key, make_rig, simulate, values, world_heads
+from connecting import empty, places
+from rigs import chain, curves, key, make_rig, simulate, values
 
 
 def on_a_path(armature):
@@ -44,9 +44,9 @@ def test_what_carries_a_character_moves_it(carried):
     """It falls on from where it is, and with the speed that it has."""
     armature = chain(3, height=30.0)
     carried(armature)
-    before = heads(armature, (12, 13))
+    before = places(armature, "bone0", (12, 13), "head")
     simulate(armature, start=13, end=25)
-    after = heads(armature, (13, 25))
+    after = places(armature, "bone0", (13, 25), "head")
     assert after[0] == pytest.approx(before[1], abs=1e-3)
     assert after[1, 0] - after[0, 0] == pytest.approx(12 * (before[1, 0] - before[0, 0]), rel=0.2)
     assert before[1, 0] - before[0, 0] > 0.2
@@ -85,9 +85,9 @@ def test_what_moves_without_keys_is_kept_around_the_take(moved):
     settings = moved(armature)
     bpy.context.scene.frame_end = 34
     frames = [*range(1, 21), *range(30, 35)]
-    before = heads(armature, frames)
+    before = places(armature, "bone0", frames, "head")
     simulate(armature, start=20, end=30, blend_out=5, **settings)
-    assert np.abs(heads(armature, frames) - before).max() < 1e-4
+    assert np.abs(places(armature, "bone0", frames, "head") - before).max() < 1e-4
     assert len(np.unique(before.round(3), axis=0)) > 3
 
 
@@ -113,9 +113,9 @@ def test_keys_outside_a_manual_frame_range_are_kept(result):
     assert casting.default_range(armature) == (1, 8)
     armature.pose.bones["bone2"].armature_dynamics.role = "ANIMATED"
     frames = range(-20, 6)
-    before = heads(armature, frames)
+    before = places(armature, "bone0", frames, "head")
     simulate(armature, start=5, end=20, result=result)
-    assert np.abs(heads(armature, frames) - before).max() < 1e-4
+    assert np.abs(places(armature, "bone0", frames, "head") - before).max() < 1e-4
     take = armature.armature_dynamics.action
     assert take.frame_range[1] >= 20 and not take.use_cyclic
     assert tuple(source.frame_range) == (1, 8)
@@ -153,20 +153,11 @@ def test_a_character_that_appears_and_vanishes_is_simulated_between(playhead):
     key(armature, "bone0", "location", {1: (0, 0, 0), 40: (0, 8, 0)})
     make_dynamic(armature)
     frames = (3, 10, 26)
-    before = heads(armature, frames)
+    before = places(armature, "bone0", frames, "head")
     hidden(armature, {1: True, 2: False, 5: True, 10: False, 30: True})
     bpy.context.scene.frame_set(playhead)
     report = simulate(armature, start=10, end=25, blend_out=4)
     assert report.ok and bpy.context.scene.frame_current == playhead
-    assert np.abs(heads(armature, frames) - before).max() < 1e-4
-    places = dict(values(armature.animation_data.action, 'pose.bones["bone0"].location')[:, [0, 2]])
-    assert places[1] == places[2] and places[4] == places[9] and places[29] == places[40]
-
-
-def heads(armature, frames, bone="bone0"):
-    """Where a bone's head is in the world (F, 3) [m]."""
-    found = []
-    for frame in frames:
-        bpy.context.scene.frame_set(frame)
-        found.append(world_heads(armature)[bone])
-    return np.array(found)
+    assert np.abs(places(armature, "bone0", frames, "head") - before).max() < 1e-4
+    kept = dict(values(armature.animation_data.action, 'pose.bones["bone0"].location')[:, [0, 2]])
+    assert kept[1] == kept[2] and kept[4] == kept[9] and kept[29] == kept[40]
