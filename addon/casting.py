@@ -14,6 +14,7 @@ from .cast import Actor, Cast, assemble
 from .connection import Grip
 from .convert import Options, convert
 from .cycle import Cycle
+from .fcurve import plays
 from .problem import ConversionError, Problem
 from .progress import named
 from .prop import sample_props
@@ -78,7 +79,7 @@ def _is_endless(armature) -> bool:
     names = {bone.name for bone in armature.pose.bones if bone.armature_dynamics.role != ANIMATED}
     paths = {bone_path(name, channel) for name in names for channel in CHANNELS}
     return bool(rival.unwanted(armature, names)) or any(
-        curve.data_path in paths and (curve.modifiers or curve.extrapolation == "LINEAR")
+        curve.data_path in paths and plays(curve) and (curve.modifiers or curve.extrapolation == "LINEAR")
         for curve in source_curves(armature)
     )
 

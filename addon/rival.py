@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from . import control, nla
+from . import control
 from .bake import CHANNELS, bone_path
-from .switch import source_curves
+from .switch import animated_paths
 
 CHAINS = {"IK", "SPLINE_IK"}
 """Types of constraints that move the bones above their own, too."""
@@ -66,9 +66,7 @@ def solvers(armature, names: set[str]) -> list[Rival]:
 
 
 def _constraints(armature, names: set[str]) -> list[Rival]:
-    changing = {
-        curve.data_path for curve in (*source_curves(armature), *nla.curves(armature), *_driver_curves(armature))
-    }
+    changing = animated_paths(armature)
     found, mapped = [], control.is_mapped(armature)
     for bone in armature.pose.bones:
         for constraint in bone.constraints:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import bpy
 
-from . import activity, compat, control, edits, lock, nla, readings, rival, switch
+from . import activity, compat, control, edits, fcurve, lock, nla, readings, rival, switch
 from .bake import PATHS, is_copy, playing
 from .convert import Character
 from .hold import written_bones
@@ -244,7 +244,9 @@ def mute_rivals(armature, character: Character) -> None:
 
 def keep_off(armature, action) -> None:
     """Keys off, in a take's action that plays now, what is turned off and switched by the source's keys."""
-    switched = {curve.data_path for curve in (*switch.source_curves(armature), *nla.curves(armature))}
+    switched = {
+        curve.data_path for curve in (*switch.source_curves(armature), *nla.curves(armature)) if fcurve.plays(curve)
+    }
     holder = compat.channels(armature, action, compat.slot_identifier(armature))
     for bone in armature.pose.bones:
         for name in rival.muted(bone).constraints:

@@ -83,12 +83,12 @@ def source_curves(armature):
 
 
 def animated_paths(thing) -> set[str]:
-    """The data paths of what keys, strips and drivers of an object move."""
+    """The data paths of what keys, strips and drivers of an object move, as far as they are not muted."""
     animation = thing.animation_data
     found = [*source_curves(thing), *nla.curves(thing)]
     if animation:
         found += [*compat.curves(animation.action, compat.slot_identifier(thing)), *animation.drivers]
-    return {curve.data_path for curve in found}
+    return {curve.data_path for curve in found if plays(curve)}
 
 
 def enabled_curve(armature, index: int):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bpy
 
 from . import compat
+from .fcurve import plays
 from .problem import Problem
 from .switch import IN_TIME, OWN, animated_paths
 
@@ -36,9 +37,9 @@ def _label(armature, path: str) -> str:
 
 
 def _played(scene) -> set[str]:
-    """The data paths of what keys and drivers of a scene move."""
+    """The data paths of what keys and drivers of a scene move, as far as they are not muted."""
     animation = scene.animation_data
     if not animation:
         return set()
     found = [*compat.curves(animation.action, compat.slot_identifier(scene)), *animation.drivers]
-    return {curve.data_path for curve in found}
+    return {curve.data_path for curve in found if plays(curve)}

@@ -7,7 +7,7 @@ from armature_dynamics.addon import operators
 from connecting import connect, empty, key_enabled
 from evaluated import evaluated
 from mending import problems
-from rigs import chain, simulate
+from rigs import chain, curves, simulate
 
 
 def falls_from(playhead: int, prepare) -> np.ndarray:
@@ -40,6 +40,19 @@ def rotation_mode(armature, scene) -> None:
         bone.rotation_mode = mode
         bone.keyframe_insert("rotation_mode", frame=frame)
         bone.keyframe_insert(channel, frame=frame)
+
+
+def test_muted_keys_of_settings_and_of_gravity_are_no_keys():
+    """They count neither in time nor at the start."""
+    armature, scene = chain(3), bpy.context.scene
+    operators.make_dynamic(armature)
+    armature.keyframe_insert("armature_dynamics.mass", frame=1)
+    scene.keyframe_insert("gravity", frame=1)
+    driver = armature.driver_add("armature_dynamics.damping")
+    assert "timeless" in problems(armature)
+    for curve in (*curves(armature.animation_data.action), *curves(scene.animation_data.action), driver):
+        curve.mute = True
+    assert "timeless" not in problems(armature)
 
 
 @pytest.mark.parametrize("prepare", [gravity, ground, rotation_mode])

@@ -4,7 +4,7 @@ import bpy
 import pytest
 from armature_dynamics.addon import rival, take
 from mending import fix, problems
-from rigs import chain, simulate, world_heads
+from rigs import chain, curves, grouped, simulate, world_heads
 from staging import cube
 
 
@@ -139,3 +139,19 @@ def test_a_constraint_that_keys_turn_on_is_off_while_a_take_plays(switch, playhe
         assert constraint.mute and world_heads(armature)["bone0"][0] == pytest.approx(0.0, abs=1e-4)
     bpy.ops.armature_dynamics.discard()
     assert [scene.frame_set(frame) or constraint.mute for frame in (1, 20)] == [True, False]
+
+
+@pytest.mark.parametrize("what", ["curve", "group", "driver"])
+def test_muted_keys_and_drivers_turn_no_constraint_on(what):
+    """What is off, and stays so as its switch does not move, fights nothing."""
+    armature = chain(3)
+    constraint = armature.pose.bones["bone0"].constraints.new("LIMIT_LOCATION")
+    constraint.mute = True
+    if what == "driver":
+        moving = constraint.driver_add("mute")
+    else:
+        constraint.keyframe_insert("mute", frame=1)
+        (moving,) = curves(armature.animation_data.action)
+    assert rival.rivals(armature, {"bone0"})
+    (grouped(armature) if what == "group" else moving).mute = True
+    assert not rival.rivals(armature, {"bone0"})
