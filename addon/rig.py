@@ -8,8 +8,9 @@ from functools import cached_property
 import bpy
 import numpy as np
 
-from . import compat, control
+from . import compat, control, nla
 from .control import ControlMap
+from .fcurve import plays
 from .override import refusal
 from .problem import ERROR, ConversionError, Problem
 
@@ -166,6 +167,21 @@ def is_hidden(thing) -> bool:
     )
 
 
+def hider(thing) -> str:
+    """What hides an object at the scene's frame and would do so again, if it were shown; nothing where that is set by
+    hand or by collections."""
+    animation = thing.animation_data
+    if not (thing.hide_viewport and animation):
+        return ""
+    ways = {
+        "a driver": animation.drivers,
+        "its keys": compat.curves(animation.action, compat.slot_identifier(thing)),
+        "an NLA strip": nla.curves(thing),
+    }
+    hiding = (by for by, own in ways.items() for curve in own if curve.data_path == "hide_viewport" and plays(curve))
+    return next(hiding, "")
+
+
 def read_rig(armature, world: np.ndarray | None = None, *, chain: bool | None = None) -> Rig:
     """The snapshot of an armature object, standing at `world` (4, 4) or where it is now; ConversionError when there is
     nothing that could be simulated.
@@ -228,10 +244,9 @@ def refuse_hidden(armature) -> None:
     """Raises ConversionError for an armature that Blender does not evaluate at the scene's frame."""
     if not is_hidden(armature):
         return
-    animation = armature.animation_data
-    curves = compat.curves(animation and animation.action, compat.slot_identifier(armature))
-    # keys would hide it again
-    fix = "" if any(curve.data_path == "hide_viewport" for curve in curves) else "show"
-    frame = bpy.context.scene.frame_current
+    frame, by = bpy.context.scene.frame_current, hider(armature)
     text = f"armature {armature.name!r} is hidden at frame {frame}, so Blender does not evaluate it"
+    if by:
+        text = f"armature {armature.name!r} is hidden at frame {frame} by {by}, so Blender does not evaluate it"
+    fix = "" if by else "show"
     raise ConversionError(Problem("hidden", (), text, "show it there", ERROR, things=(armature.name,), fix=fix))

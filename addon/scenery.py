@@ -15,6 +15,7 @@ from .instances import TooManyInstances
 from .obstacle import Geometry, Manner, body_above, manner, obstacle, read_geometry
 from .problem import Problem, listed
 from .prop import placed
+from .rig import hider
 
 EVERY_LAYER = (1 << 20) - 1
 """The ground meets everybody."""
@@ -128,6 +129,9 @@ def _chosen(collection, members: list, surroundings: Surroundings) -> list:
     found = [thing for thing in found if not (thing.rigid_body and thing.rigid_body.collision_shape == "COMPOUND")]
     shown = enabled_objects()
     hidden = [thing for thing in found if thing not in shown]
+    kept = [thing for thing in hidden if hider(thing)]
+    surroundings.ignore("hidden by keys, a strip or a driver at the start frame", kept)
+    hidden = [thing for thing in hidden if thing not in kept]
     surroundings.ignore("hidden by a disabled or excluded collection or disabled in viewports", hidden, "show")
     found = [thing for thing in found if thing in shown]
     moved = [thing for thing in bodies if thing not in {*still, *own} and thing in shown]

@@ -78,6 +78,23 @@ def test_hidden_scenery_is_ignored_and_listed(how):
     assert list(found.shapes) == [seen], "it is in a collection that is shown too"
 
 
+@pytest.mark.parametrize("by", ["keys", "strip", "driver"])
+def test_no_button_shows_scenery_that_would_be_hidden_again(by):
+    """Keys, strips and drivers have the last word at the start frame."""
+    thing = cube()
+    thing.hide_viewport = True
+    if by == "driver":
+        thing.driver_add("hide_viewport").driver.expression = "1"
+    else:
+        thing.keyframe_insert("hide_viewport", frame=1)
+    animation = thing.animation_data
+    if by == "strip":
+        action, animation.action = animation.action, None
+        animation.nla_tracks.new().strips.new("Hide", 1, action)
+    (warning,) = surveyed(collected(thing)).warnings
+    assert "hidden by keys, a strip or a driver" in warning.message and not warning.fix
+
+
 def test_the_eye_in_the_outliner_hides_nothing_from_physics():
     """Blender's rigid bodies do not mind it either, and a take must not depend on a look."""
     thing = cube()

@@ -135,15 +135,37 @@ def test_an_armature_that_is_hidden_while_it_is_simulated_is_refused():
     make_dynamic(armature)
     hidden(armature, {1: False, 12: True, 16: False})
     bpy.context.scene.frame_set(1)
-    with pytest.raises(ConversionError, match=r"'Rig' is hidden at frame 12, .*; show it there") as error:
+    with pytest.raises(ConversionError, match=r"'Rig' is hidden at frame 12 by its keys, .*; show it there") as error:
         simulate(armature, start=8, end=20)
     assert not error.value.problem.fix
     armature.armature_dynamics.frame_start = 13
     found = preflight.look(armature)
-    assert [problem.code for problem in found] == ["hidden"] and "at frame 13," in found[0].text
+    assert [problem.code for problem in found] == ["hidden"] and "at frame 13 by its keys," in found[0].text
     armature.animation_data.action = None
     armature.hide_viewport = True
     assert preflight.look(armature)[0].fix == "show"
+
+
+@pytest.mark.parametrize("by", ["its keys", "an NLA strip", "a driver", "muted keys"])
+def test_what_hides_an_armature_is_said_where_show_would_not_help(by):
+    """What is muted hides nothing again, and is no reason to leave somebody without a button."""
+    armature = chain(3, height=5.0)
+    make_dynamic(armature)
+    if by == "a driver":
+        armature.driver_add("hide_viewport").driver.expression = "1"
+    else:
+        hidden(armature, {1: True})
+    animation = armature.animation_data
+    if by == "an NLA strip":
+        action, animation.action = animation.action, None
+        animation.nla_tracks.new().strips.new("Hide", 1, action)
+    elif by == "muted keys":
+        curves(animation.action)[0].mute = True
+    bpy.context.view_layer.update()
+    (problem,) = preflight.look(armature)
+    told = "" if by == "muted keys" else f" by {by}"
+    assert f"hidden at frame {armature.armature_dynamics.frame_start}{told}, so" in problem.text
+    assert problem.fix == ("show" if by == "muted keys" else "")
 
 
 @pytest.mark.parametrize("playhead", [6, 10])

@@ -111,6 +111,10 @@ REFUSED = {
     "scale": lambda armature: setattr(armature, "scale", (1, 2, 1)),
     "mirrored": lambda armature: setattr(armature, "scale", (-1, 1, 1)),
     "hidden": lambda armature: setattr(armature, "hide_viewport", True),
+    "hidden by keys": lambda armature: [
+        setattr(armature, "hide_viewport", True),
+        armature.keyframe_insert("hide_viewport", frame=1),
+    ],
     "rest": lambda armature: setattr(armature.data, "pose_position", "REST"),
     "pose": lambda armature: setattr(armature.pose.bones[1], "scale", (0, 0, 0)),
     "target": lambda armature: connect(armature, "bone1", armature, "bone9"),
