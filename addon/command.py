@@ -13,7 +13,7 @@ from pathlib import Path
 
 import bpy
 
-from . import connection, operators
+from . import casting, connection, operators
 from .adaptive_settings import BUDGET, JOINTS, OFF, SETTING, THRESHOLD
 from .data_file import is_other
 from .intake import open_input
@@ -159,7 +159,7 @@ def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace],
     if options.report:
         _check_report(options.report, [Path(source), *filter(None, [options.out])])
     warnings = open_file(options)
-    armature = _find(options.armature)
+    armature = _find(options.armature, options.frames)
     settings = armature.armature_dynamics
     if not settings.enabled:
         operators.make_dynamic(armature)
@@ -203,12 +203,12 @@ def _set_adaptive(mode: str, value: float) -> None:
     shared.budget_when_baking |= mode == BUDGET
 
 
-def _find(name: str | None):
+def _find(name: str | None, frames: tuple[int, int] | None):
     armatures = {thing.name: thing for thing in bpy.context.scene.objects if thing.type == "ARMATURE"}
     there = ", ".join(repr(other) for other in armatures) or "none"
     if name is None and len(armatures) == 1:
         return next(iter(armatures.values()))
-    leader = _leader(list(armatures.values())) if name is None else None
+    leader = _leader(list(armatures.values()), frames) if name is None else None
     if leader:
         return leader
     if name is None and armatures:
@@ -218,13 +218,14 @@ def _find(name: str | None):
     return armatures[name]
 
 
-def _leader(armatures: list):
+def _leader(armatures: list, frames: tuple[int, int] | None):
     """The armature with which all the dynamic ones are simulated, so that there is nothing to choose; or None."""
     dynamic = [armature for armature in armatures if armature.armature_dynamics.enabled]
     for armature in dynamic:
         targets = {link.target for _, link in connection.live(armature) if link.target_kind == "BONE"}
         if targets - {None, armature} or armature.armature_dynamics.meets:
-            return armature if set(connection.group(armature)) == set(dynamic) else None
+            start = (frames or casting.frames(armature))[0]
+            return armature if set(connection.group(armature, start)) == set(dynamic) else None
     return None
 
 

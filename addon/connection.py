@@ -17,6 +17,7 @@ from .problem import ConversionError, Problem
 from .rig import is_hidden
 from .role import SIMULATED
 from .switch import Switch, elsewhere, enabled_curve, enabled_path, read_switch
+from .unkeyed import visited
 
 KINDS = {"FIXED": "fixed", "HINGE": "hinge", "SLIDER": "prismatic", "UNIVERSAL": "universal", "BALL": "spherical"}
 
@@ -73,12 +74,17 @@ def called(connection) -> str:
     return connection.name or f"{connection.bone} to {other}"
 
 
-def group(armature) -> list:
-    """The armatures that are simulated together with this one, itself first: those that connections join, and where it
-    meets others, those that do too.
+def group(armature, start: int) -> list:
+    """The armatures that are simulated together with this one from frame `start` on, itself first: those that
+    connections join, and where it meets others, those that do too.
 
     Raises ConversionError for a connection that has not both its ends, and for one that hangs from another's bones.
     """
+    with visited(start):
+        return _group(armature)
+
+
+def _group(armature) -> list:
     pairs = [
         (owner, connection.target)
         for owner in bpy.context.scene.objects

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ..core import Motion, Simulation, compile_model
@@ -31,7 +33,8 @@ def look(armature) -> list[Problem]:
 
 def _look(armature) -> list[Problem]:
     found = []
-    for check in (nla.check, objection.check_range, objection.check_time, connection.group):
+    group = partial(connection.group, start=casting.frames(armature)[0])
+    for check in (nla.check, objection.check_range, objection.check_time, group):
         try:
             check(armature)
         except ConversionError as error:

@@ -43,7 +43,7 @@ class Take:
     def __init__(self, armature, start: int, end: int) -> None:
         self.armature, self.start, self.end = armature, start, end
         follow_names()
-        self.keys, self.members = keying.of(armature.armature_dynamics), connection.group(armature)
+        self.keys, self.members = keying.of(armature.armature_dynamics), connection.group(armature, start)
         self.warnings = objection.overruled(armature, self.members[1:])
         scene = bpy.context.scene
         self._unkeyed, self._came = Unkeyed(), (scene.frame_current, scene.frame_subframe)

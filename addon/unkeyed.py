@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import bpy
 
@@ -36,6 +36,22 @@ class Unkeyed:
             with suppress(ReferenceError, ValueError, KeyError):
                 if thing not in others:
                     _give(thing, path, index, value)
+
+
+@contextmanager
+def visited(frame: int) -> Iterator[None]:
+    """The scene at another frame for a while; what is not keyed is as before afterwards."""
+    scene = bpy.context.scene
+    if scene.frame_current_final == frame:
+        yield
+        return
+    before, came = Unkeyed(), (scene.frame_current, scene.frame_subframe)
+    scene.frame_set(frame)
+    try:
+        yield
+    finally:
+        scene.frame_set(came[0], subframe=came[1])
+        before.restore()
 
 
 def _animated() -> Iterator:

@@ -286,7 +286,7 @@ def test_an_armature_alone_is_named_as_before():
     """Only where there are several do bones carry their armature's name."""
     armature = chain(2)
     connect(armature, "bone0")
-    assert connection.group(armature) == [armature]
+    assert connection.group(armature, 1) == [armature]
     report = simulate(armature, end=3)
     assert report.connections[0]["from"] == "bone0" and report.connections[0]["to"] == "world"
     assert world_heads(armature).keys() == {"bone0", "bone1"}

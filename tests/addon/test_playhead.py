@@ -3,7 +3,8 @@
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import operators
+from armature_dynamics.addon import connection, operators
+from armature_dynamics.addon.problem import ConversionError
 from connecting import connect, empty, key_enabled
 from evaluated import evaluated
 from mending import problems
@@ -80,3 +81,27 @@ def test_keys_of_settings_that_do_not_count_in_time_are_told():
         "": "Height, Mass, Gravity",
         "bone1": "Thickness",
     }
+
+
+@pytest.mark.parametrize(("playhead", "start"), [(3, 10), (10, 3)])
+def test_who_meets_and_what_is_held_counts_as_it_is_at_the_start(playhead, start):
+    """Somebody who is hidden where the playhead stands may well be there when it begins, and the other way round."""
+    one, other, bar = chain(2, "One"), chain(2, "Other", height=1.0), empty()
+    for armature in (one, other):
+        operators.make_dynamic(armature)
+        armature.armature_dynamics.meets = True
+    for frame, away in ((1, True), (6, False)):
+        for thing in (other, bar):
+            thing.hide_viewport = away
+            thing.keyframe_insert("hide_viewport", frame=frame)
+    bar.keyframe_insert("location", frame=1)
+    bpy.context.scene.frame_set(playhead)
+    bar.location.x = 5.0
+    assert connection.group(one, start) == ([one, other] if start == 10 else [one])
+    assert (bar.location.x, bpy.context.scene.frame_current) == (5.0, playhead), "what is not keyed stays"
+    connect(one, "bone0", bar)
+    if start == 10:
+        assert connection.group(one, start) == [one, other]
+    else:
+        with pytest.raises(ConversionError, match="'Bar' is hidden"):
+            connection.group(one, start)
