@@ -14,6 +14,7 @@ from .progress import finished
 from .rig import read_rig
 from .source import Source, still
 from .surface import surface_values
+from .unkeyed import Unkeyed
 
 
 def look(armature) -> list[Problem]:
@@ -23,12 +24,13 @@ def look(armature) -> list[Problem]:
         read_rig(armature)
     except ConversionError as error:
         return [error.problem]
-    before = stage.record(armature)
+    before, unkeyed = stage.record(armature), Unkeyed()
     try:
         stage.play_source(armature)
         return _look(armature)
     finally:
         stage.restore(armature, before)
+        unkeyed.restore()
 
 
 def _look(armature) -> list[Problem]:

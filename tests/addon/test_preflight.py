@@ -244,16 +244,18 @@ def test_what_keeps_an_armature_from_being_simulated_is_mended(person):
 
 
 def test_looking_changes_nothing():
-    """Not even a pose that has no keys yet, nor what plays."""
-    armature = chain(3, height=1.0)
+    """Not even a pose that has no keys yet, nor what plays, nor where somebody just put another thing."""
+    other, armature = cube(location=(5, 0, 0)), chain(3, height=1.0)
+    other.keyframe_insert("location", frame=1)
     key(armature, "bone1", "rotation_quaternion", {1: (1, 0, 0, 0), 10: (0.8, 0.6, 0, 0)})
     bpy.ops.armature_dynamics.make_dynamic()
     bpy.context.scene.frame_set(4)
     armature.pose.bones["bone1"].rotation_quaternion = (0, 1, 0, 0)
     armature.pose.bones["bone2"].rotation_quaternion = (0, 0, 1, 0)
+    other.location.x = 7.0
     before = snapshot(armature)
     preflight.look(armature)
-    assert snapshot(armature) == before
+    assert snapshot(armature) == before and other.location.x == 7.0
     simulate(armature, mute_constraints=True)
     bpy.context.scene.frame_set(9)
     before = snapshot(armature)
