@@ -62,7 +62,7 @@ def restore(armature, played: Played) -> None:
         if armature.armature_dynamics.state != SOURCE:
             rival.mute(armature, bone, played.muted[bone.name])
     control.turn(armature, played.switches)
-    _refresh()
+    _refresh(armature)
     # after the animation, which does not know what was posed and not keyed
     for bone in armature.pose.bones:
         bone.rotation_mode, bone.location, rotation, bone.scale = played.channels[bone.name]
@@ -87,7 +87,7 @@ def play_source(armature) -> None:
         for bone in armature.pose.bones:
             rival.unmute(armature, bone)
         _forget(armature)
-        _refresh()
+        _refresh(armature)
         return
     switch.carry(armature)
     nla.mute(armature)
@@ -100,7 +100,7 @@ def play_source(armature) -> None:
             continue
         bone.rotation_mode, bone.location, bone.scale = own.source_mode, own.source_location, own.source_scale
         _set_rotation(bone, tuple(own.source_rotation))
-    _refresh()
+    _refresh(armature)
 
 
 def _is_replaced(armature) -> bool:
@@ -270,7 +270,7 @@ def _set_rotation(bone, values: tuple) -> None:
     setattr(bone, path, values if path in PATHS.values() else values[:3])
 
 
-def _refresh() -> None:
-    """Makes what is animated follow the action that plays now."""
-    scene = bpy.context.scene
-    scene.frame_set(scene.frame_current, subframe=scene.frame_subframe)
+def _refresh(armature) -> None:
+    """Makes the armature follow the action that plays now; setting the frame would undo what is not keyed elsewhere."""
+    armature.update_tag(refresh={"TIME"})
+    bpy.context.view_layer.update()

@@ -8,7 +8,7 @@ from armature_dynamics.addon.problem import ConversionError
 from connecting import connect, empty, key_enabled
 from evaluated import evaluated
 from mending import problems
-from rigs import chain, curves, simulate
+from rigs import chain, curves, key, puppet, simulate
 
 
 def falls_from(playhead: int, prepare) -> np.ndarray:
@@ -105,3 +105,20 @@ def test_who_meets_and_what_is_held_counts_as_it_is_at_the_start(playhead, start
     else:
         with pytest.raises(ConversionError, match="'Bar' is hidden"):
             connection.group(one, start)
+
+
+@pytest.mark.parametrize("button", ["keep restore_source", "discard", "remove", "make_dynamic"])
+def test_buttons_leave_what_is_not_keyed_of_other_things(button):
+    """Somebody may be about to key where a prop is now."""
+    bar, armature = empty(), puppet()
+    bar.keyframe_insert("location", frame=1)
+    key(armature, "lower ctl", "rotation_quaternion", {1: (1, 0, 0, 0), 10: (0.8, 0.6, 0, 0)})
+    simulate(armature)
+    bar.location.x = 5.0
+    for name in button.split():
+        assert getattr(bpy.ops.armature_dynamics, name)() == {"FINISHED"}
+    assert bar.location.x == 5.0
+    if button != "make_dynamic":
+        found = armature.pose.bones["lower ctl"].rotation_quaternion
+        frame = bpy.context.scene.frame_current
+        assert frame == 1 and tuple(found) == pytest.approx((1, 0, 0, 0), abs=1e-6)
