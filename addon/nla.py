@@ -20,7 +20,8 @@ def check(armature) -> None:
     animation, settings = armature.animation_data, armature.armature_dynamics
     if not animation:
         return
-    tracks = [track for track in animation.nla_tracks if track.name not in own(armature)]
+    taken = own(armature)
+    tracks = [track for track in animation.nla_tracks if track not in taken]
     if any(track.is_solo for track in tracks):
         raise ConversionError(
             f"armature {armature.name!r}: one of its NLA tracks plays solo, and nothing else does; turn its star off"
@@ -37,9 +38,25 @@ def check(armature) -> None:
         raise ConversionError(Problem("blending", (), text, remedy, ERROR, fix="blending"))
 
 
-def own(armature) -> list[str]:
-    """The names of the tracks that a take of the armature added."""
-    return armature.armature_dynamics.tracks.splitlines()
+def is_layered(armature) -> bool:
+    """Whether a take of the armature plays in tracks of its own."""
+    return bool(armature.armature_dynamics.tracks)
+
+
+def own(armature) -> list:
+    """The tracks that a take of the armature added: in place of those whose names are gone, what plays the take or its
+    source under another name."""
+    settings, animation = armature.armature_dynamics, armature.animation_data
+    names, tracks = settings.tracks.splitlines(), list(animation.nla_tracks) if animation else []
+    found = [track for track in tracks if track.name in names]
+    gone = len(set(names) - {track.name for track in found})
+    actions = [action for action in (settings.action, settings.source_action) if action]
+    renamed = [
+        track
+        for track in reversed(tracks)
+        if track not in found and any(strip.action in actions for strip in track.strips)
+    ]
+    return found + renamed[:gone]
 
 
 def strips(armature) -> list:
@@ -51,7 +68,7 @@ def strips(armature) -> list:
     return [
         strip
         for track in animation.nla_tracks
-        if not track.mute and track.name not in taken
+        if not track.mute and track not in taken
         for strip in track.strips
         if not strip.mute
     ]
@@ -128,7 +145,7 @@ def slot(armature, action) -> str:
     """The slot through which an armature plays a take's action, by itself or in a strip of its tracks."""
     if armature.animation_data.action == action:
         return compat.slot_identifier(armature)
-    found = (strip for track in _tracks(armature, own(armature)) for strip in track.strips if strip.action == action)
+    found = (strip for track in own(armature) for strip in track.strips if strip.action == action)
     return next((compat.strip_slot(strip) for strip in found), "")
 
 
@@ -140,20 +157,14 @@ def leave(armature) -> None:
 
 def mute(armature) -> None:
     """Lets the tracks of a take rest."""
-    for track in _tracks(armature, own(armature)):
+    for track in own(armature):
         track.mute = True
 
 
-def remove(armature, names: Iterable[str]) -> None:
-    """Removes tracks; their actions stay."""
-    for track in _tracks(armature, names):
+def remove(armature) -> None:
+    """Removes the tracks of a take; their actions stay."""
+    for track in own(armature):
         armature.animation_data.nla_tracks.remove(track)
-
-
-def _tracks(armature, names: Iterable[str]) -> list:
-    names = set(names)
-    tracks = armature.animation_data.nla_tracks if names and armature.animation_data else ()
-    return [track for track in tracks if track.name in names]
 
 
 def state(armature) -> tuple[bool, ...]:

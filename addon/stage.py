@@ -107,7 +107,7 @@ def _is_replaced(armature) -> bool:
     """Whether by now something else plays than the take or its source: an action that was chosen or keyed since, or the
     take as a strip of the user's own. That is the armature's animation then, as anybody sees."""
     settings, action = armature.armature_dynamics, playing(armature)
-    if nla.own(armature):
+    if nla.is_layered(armature):
         return False
     if action:
         return action not in (settings.action, settings.source_action) and not is_copy(action, settings.action)
@@ -184,7 +184,7 @@ def restore_source(armature) -> None:
     nla.leave(armature)
     _save_edits(armature)
     play_source(armature)
-    nla.remove(armature, nla.own(armature))
+    nla.remove(armature)
     _forget(armature)
 
 
@@ -204,7 +204,7 @@ def _replace_tracks(armature, before: Played, tracks: Sequence[str]) -> None:
     ones."""
     settings = armature.armature_dynamics
     above = bpy.data.actions.get(before.action) if settings.tracks else None
-    nla.remove(armature, nla.own(armature))
+    nla.remove(armature)
     settings.tracks = "\n".join(tracks)
     if above and tracks:
         compat.assign_action(armature, above, before.slot, exact=True)
@@ -223,7 +223,7 @@ def _carry_edits(armature, before: Played, action) -> None:
 
 def _save_edits(armature) -> None:
     """Lets what was keyed above the tracks of a take stay in the file."""
-    if nla.own(armature) and armature.animation_data.action:
+    if nla.is_layered(armature) and armature.animation_data.action:
         armature.animation_data.action.use_fake_user = True
 
 

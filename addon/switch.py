@@ -164,7 +164,7 @@ def carry(armature) -> None:
     take reads; they would be lost with the take's action."""
     settings = armature.armature_dynamics
     action = armature.animation_data.action if armature.animation_data else None
-    layered = nla.own(armature)
+    layered = nla.is_layered(armature)
     if settings.state == SOURCE or action is None or not (layered or action == settings.action):
         return
     new = {curve.data_path: curve for curve in compat.curves(action, compat.slot_identifier(armature))

@@ -145,6 +145,26 @@ def test_a_second_take_replaces_the_first_ones_strip(armature, kept):
     assert tracks(armature) == before and same(played(armature), motion)
 
 
+@pytest.mark.parametrize("end", ["discard", "restore", "again"])
+def test_tracks_of_a_take_that_were_renamed_are_its_tracks_still(armature, end):
+    """A name is for people: the result is taken away all the same, and is not the next one's source."""
+    bpy.ops.armature_dynamics.make_dynamic()
+    before, motion = everything(armature), played(armature)
+    simulate(armature, result="STRIP")
+    first, taken = played(armature), len(tracks(armature)) - len(before[1])
+    for track in list(armature.animation_data.nla_tracks)[-taken:]:
+        track.name = f"my {track.name}"
+    if end == "again":
+        simulate(armature)
+        assert same(played(armature), first) and len(tracks(armature)) == len(before[1]) + taken
+    if end == "restore":
+        bpy.ops.armature_dynamics.keep()
+        bpy.ops.armature_dynamics.restore_source()
+    else:
+        bpy.ops.armature_dynamics.discard()
+    assert same(played(armature), motion) and tracks(armature) == before[1]
+
+
 @pytest.mark.parametrize("work", ["sample", "simulate", "bake", "measure"])
 @pytest.mark.parametrize("second", [False, True])
 def test_a_take_that_is_stopped_leaves_no_strip(armature, work, second):
