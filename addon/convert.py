@@ -32,7 +32,7 @@ from .problem import ERROR, ConversionError, Problem
 from .rig import Rig
 from .rig_limit import limited
 from .role import ANIMATED, IGNORED, SIMULATED, carriers, default_roles, hung, undriven, welded
-from .skin import read_skin
+from .skin import of_body, read_skin
 from .source import Source
 from .surface import layer_bits, surface_values
 
@@ -168,7 +168,7 @@ class _Looks:
 def _look(armature, rig: Rig, roles: list[str] | None, skin: dict | None = None) -> _Looks:
     skin = read_skin(armature, rig) if skin is None else skin
     anatomy = recognise(rig, skin)
-    roles = roles or default_roles(rig, anatomy, skin)
+    roles = roles or default_roles(rig, anatomy, of_body(armature, rig, skin))
     if set(roles) == {IGNORED}:
         text = f"armature {rig.armature!r}: all its bones are ignored"
         remedy = "set the bones that physics should move to Simulated"

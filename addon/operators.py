@@ -10,7 +10,7 @@ from .progress import finished
 from .renamed import note_names
 from .rig import read_rig, refuse_hidden, refuse_unusable
 from .role import IGNORED, SIMULATED, carriers, default_roles, welded
-from .skin import read_skin
+from .skin import of_body, read_skin
 from .words import said
 
 SLICE = 0.05
@@ -29,7 +29,7 @@ def make_dynamic(armature) -> tuple[str, int, int]:
     rig = read_rig(armature, chain=control.is_controlled(armature))
     skin = read_skin(armature, rig)
     anatomy = recognise(rig, skin)
-    roles = default_roles(rig, anatomy, skin)
+    roles = default_roles(rig, anatomy, of_body(armature, rig, skin))
     if control.is_controlled(armature):
         rig, roles = _map_controls(armature, rig, roles)
     for name, role in zip(rig.names, roles, strict=True):
@@ -65,7 +65,7 @@ def _map_controls(armature, rig, roles: list[str]) -> tuple:
     if not found.controls:
         rig = read_rig(armature, chain=False)
         skin = read_skin(armature, rig)
-        return rig, default_roles(rig, recognise(rig, skin), skin)
+        return rig, default_roles(rig, recognise(rig, skin), of_body(armature, rig, skin))
     control.write(armature, found.controls, found.root, found.switches)
     return read_rig(armature), [
         IGNORED if is_carried and name not in found.controls else role

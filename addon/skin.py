@@ -18,6 +18,8 @@ MOST_POINTS = 2000
 SHARED = 0.5
 """A vertex belongs to each bone that weighs at least this part of the most that any does on it."""
 
+MOST = 0.5
+"""Parts that hang from so many of the bones on their way are a body."""
 
 PIECE = 20_000
 """Vertices whose weights are read at once: little enough that windows are drawn in between."""
@@ -36,7 +38,7 @@ def reading_skin(armature, rig: Rig) -> Iterator[float]:
     for mesh in bpy.data.objects:
         if mesh.type != "MESH" or not mesh.data.vertices:
             continue
-        if mesh.parent == armature and mesh.parent_type == "BONE":
+        if _hangs(mesh, armature):
             owned = {rig.index.get(mesh.parent_bone, -1): np.arange(len(mesh.data.vertices))}
         elif _is_bound(mesh, armature):
             owned = yield from _owned_vertices(mesh, rig)
@@ -64,9 +66,22 @@ def _finite(positions: np.ndarray, mesh) -> np.ndarray:
 def _at_rest(armature, mesh) -> Matrix:
     """Where a mesh is in the armature at rest: one that hangs from a bone has moved with it."""
     place = armature.matrix_world.inverted() @ mesh.matrix_world
-    hangs = mesh.parent == armature and mesh.parent_type == "BONE"
-    bone = armature.pose.bones.get(mesh.parent_bone) if hangs else None
+    bone = armature.pose.bones.get(mesh.parent_bone) if _hangs(mesh, armature) else None
     return bone.bone.matrix_local @ bone.matrix.inverted() @ place if bone else place
+
+
+def of_body(armature, rig: Rig, skin: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+    """The skin as far as it tells which bones are bodies. A robot's parts hang from most of the bones from its root up
+    to them; what hangs from few of those is held or worn, and nothing is left where there is nothing else."""
+    meshes = [mesh for mesh in bpy.data.objects if mesh.type == "MESH" and not _hangs(mesh, armature)]
+    if any(mesh.vertex_groups and _is_bound(mesh, armature) for mesh in meshes):
+        return skin
+    way = {above for bone in skin for above in rig.ancestors(bone) if above in skin or rig.deforms[above]}
+    return skin if len(skin) >= MOST * len(way) else {}
+
+
+def _hangs(mesh, armature) -> bool:
+    return mesh.parent == armature and mesh.parent_type == "BONE"
 
 
 def _is_bound(mesh, armature) -> bool:

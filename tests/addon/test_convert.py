@@ -7,8 +7,10 @@ from armature_dynamics.addon import intake, operators
 from armature_dynamics.addon.joint_frame import JointFrame
 from armature_dynamics.addon.joint_range import widened
 from armature_dynamics.addon.rig import ConversionError, read_rig, refuse_hidden
+from connecting import carry
 from mathutils import Matrix, Quaternion
 from rigs import chain, character, make_rig
+from staging import cube
 
 HUMANS = ["metarig", "CesiumMan.glb", "RiggedFigure.glb", "cmu_131_01.bvh"]
 
@@ -427,6 +429,27 @@ def test_an_animal_with_a_humans_names_is_no_human():
     animal, _ = character(make_rig(rows))
     assert animal.anatomy is None
     assert next(animal.linkage.links()).joint.kind == "free"
+
+
+@pytest.mark.parametrize(
+    ("holding", "simulated"),
+    [
+        ([5], [0, 1, 2, 3, 4, 5]),
+        ([3, 5], [0, 1, 2, 3, 4, 5]),
+        ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5]),
+        ([0, 2, 4], [0, 2, 4]),
+    ],
+    ids=["a sword", "a sword and a shield", "a robot on its base", "a robot with links between its parts"],
+)
+def test_what_a_bone_holds_does_not_make_the_others_no_bodies(holding, simulated):
+    """Parts that hang from most bones are the body; what hangs from few is a prop, and the bones are bodies as they are
+    without it."""
+    armature = chain(6)
+    for number in holding:
+        carry(cube(size=0.1), armature, f"bone{number}", "parent")
+    operators.make_dynamic(armature)
+    roles = [bone.armature_dynamics.role for bone in armature.pose.bones]
+    assert [number for number, role in enumerate(roles) if role == "SIMULATED"] == simulated
 
 
 def test_the_default_roles_are_written_to_the_bones(metarig):
