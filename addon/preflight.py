@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
+import bpy
 import numpy as np
 
 from ..core import Motion, Simulation, compile_model
-from . import casting, connection, nla, objection, scenery, stage
+from . import casting, connection, guiding, keying, nla, objection, scenery, stage
+from .adaptive_settings import OFF
 from .cast import Actor, assemble
 from .problem import ConversionError, Problem, gathered, refused
 from .progress import finished
@@ -35,8 +38,9 @@ def look(armature) -> list[Problem]:
 
 def _look(armature) -> list[Problem]:
     found = []
-    group = partial(connection.group, start=casting.frames(armature)[0])
-    for check in (nla.check, objection.check_range, objection.check_time, group):
+    first, end = casting.frames(armature)
+    group = partial(connection.group, start=first)
+    for check in (nla.check, objection.check_range, _check_blends, objection.check_time, group):
         try:
             check(armature)
         except ConversionError as error:
@@ -46,9 +50,23 @@ def _look(armature) -> list[Problem]:
         found += objection.of_actor(actor) + _around(armature, actor)
         passing = _passing(actor)
         found += objection.overlaps(passing, _passing(_at_rest(actor)) if passing else ())
+        _check_adaptive(actor, end + 1 - first)
     except ValueError as error:
         found.append(refused(error))
     return found
+
+
+def _check_blends(armature) -> None:
+    keying.of(armature.armature_dynamics).check(*casting.frames(armature))
+
+
+def _check_adaptive(actor: Actor, frames: int) -> None:
+    """Raises ConversionError where the animation directs an actor in some of so many frames, and few joints move."""
+    if bpy.context.scene.armature_dynamics.adaptive != OFF:
+        cast = assemble([actor], [], set())
+        poses = np.broadcast_to(cast.poses[:1], (frames, *cast.poses.shape[1:]))
+        if guiding.guide(replace(cast, poses=poses), actor.source.start):
+            objection.refuse_directed(actor.armature)
 
 
 def start(armature) -> Actor:

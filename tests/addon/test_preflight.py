@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from armature_dynamics.addon import control, intake, objection, operators, preflight, problem
 from armature_dynamics.addon.performance import Performance
-from armature_dynamics.addon.problem import NOTE, Problem
+from armature_dynamics.addon.problem import NOTE, ConversionError, Problem
 from armature_dynamics.addon.remedy import FIXES
 from mending import fix, problems
 from rigs import chain, grouped, key, make_rig, puppet, simulate
@@ -273,6 +273,29 @@ def test_simulate_says_what_preflight_says(person):
     after = [each.as_dict() for each in simulate(person, end=5).warnings]
     assert len({each["code"] for each in before}) >= 5
     assert all(each in after for each in before)
+
+
+@pytest.mark.parametrize("what", ["blends", "directed", "directed later"])
+def test_what_simulate_refuses_preflight_refuses(what):
+    """Not a button that says all is well, and one beside it that says no."""
+    armature, shared = chain(3, height=1.0), bpy.context.scene.armature_dynamics
+    operators.make_dynamic(armature)
+    bone = armature.pose.bones["bone1"]
+    if what == "blends":
+        armature.armature_dynamics.blend_in, armature.armature_dynamics.frame_end = 100, 13
+    else:
+        bone.armature_dynamics_follow = 2.0 if what == "directed" else 0.0
+        bone.keyframe_insert("armature_dynamics_follow", frame=1)
+        bone.armature_dynamics_follow = 2.0
+        bone.keyframe_insert("armature_dynamics_follow", frame=10)
+        assert problems(armature) == {}
+        shared.adaptive = "JOINTS"
+    (listed,) = preflight.look(armature)
+    with pytest.raises(ConversionError) as error:
+        simulate(armature)
+    assert listed.severity == "ERROR" and listed == error.value.problem
+    shared.adaptive, armature.armature_dynamics.blend_in = "OFF", 0
+    assert problems(armature) == {}
 
 
 @pytest.mark.parametrize(("name", "bones"), [("CesiumMan.glb", {"leg_joint_L_1"}), ("Fox.glb", set())])
