@@ -38,6 +38,15 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str):
         raise ConversionError(f"{message}; see --help")
 
+    def parse_args(self, arguments: list[str]):
+        joined: list[str] = []
+        for own in arguments:
+            if joined[-1:] == ["--frames"]:  # a frame before 0 would be taken for another option
+                joined[-1] += f"={own}"
+            else:
+                joined.append(own)
+        return super().parse_args(joined)
+
 
 def run_in_blender(arguments: list[str]) -> int:
     """`blender -b FILE --command armature_dynamics bake …`; returns the exit code."""
@@ -115,7 +124,7 @@ def _tolerance(text: str) -> tuple[float, float]:
 
 def _blend(text: str) -> tuple[int, int]:
     first, separator, last = text.partition(":")
-    if not (separator and first.isdecimal() and last.isdecimal()):
+    if not (separator and first.isdecimal() and last.isdecimal()) or max(int(first), int(last)) > LAST_FRAME:
         raise argparse.ArgumentTypeError(f"{text!r} is not two numbers of frames; write it as 10:20")
     return int(first), int(last)
 

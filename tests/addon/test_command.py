@@ -45,6 +45,13 @@ def test_a_file_is_baked_and_reported(saved, tmp_path, capsys):
     assert bpy.data.objects["Chain"].animation_data.action
 
 
+def test_frames_before_zero_are_frames(saved, tmp_path):
+    """A minus begins an option elsewhere; here it is how animators write a run-up."""
+    report = tmp_path / "r.json"
+    assert command.run([str(saved), "--frames", "-5:-2", "--report", str(report)], "bake.py") == 0
+    assert json.loads(report.read_text(encoding="utf-8"))["frames"] == 4
+
+
 def test_a_device_is_no_place_for_a_file():
     """The outputs of a shell are links in /dev, and root may replace them; asked of the check, so that no test can."""
     assert all(data_file.is_other(Path("/dev", name)) for name in ("null", "stdout", "stderr"))
@@ -97,6 +104,8 @@ BAD = [
     (["chain.blend", "--report", "pipe"], "pipe: is a device or a pipe, which a file would replace; name a file"),
     (["chain.blend", "--out", "pipe.blend"], "pipe.blend: is a device or a pipe"),
     (["broken.bvh"], "broken.bvh: cannot be read (This is not a BVH file)"),
+    (["chain.blend", "--frames", "--no-ground"], "'--no-ground' is not a range of whole frames"),
+    (["chain.blend", "--frames"], "expected one argument"),
     (["chain.blend", "--substeps", "²"], "'²' is not a whole number"),
     (["chain.blend", "--frames", "1:1048575"], "'1:1048575' leaves Blender's frames"),
     ([], "INPUT"),

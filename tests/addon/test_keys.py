@@ -382,6 +382,7 @@ def test_the_command_line_reduces_and_blends(tmp_path):
         (["--reduce-keys", "0:1"], "both must be at least 0.001"),
         (["--reduce-keys", "nan:1"], "both must be at least 0.001"),
         (["--blend", "3"], "'3' is not two numbers of frames"),
+        (["--blend", "9999999999:1"], "'9999999999:1' is not two numbers of frames"),
         (["--key-step", "2", "--reduce-keys", "1:1"], "not allowed with"),
     ],
 )
