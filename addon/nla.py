@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from math import ceil, floor
 
 import bpy
@@ -13,6 +13,9 @@ from .problem import ERROR, ConversionError, Problem
 
 ACTION, STRIP = "ACTION", "STRIP"
 """What a result may be."""
+
+SHORT = 56
+"""So many bytes of a track's name leave room for a number."""
 
 
 def check(armature) -> None:
@@ -43,11 +46,12 @@ def is_layered(armature) -> bool:
     return bool(armature.armature_dynamics.tracks)
 
 
-def own(armature) -> list:
+def own(armature, new: Collection[str] = ()) -> list:
     """The tracks that a take of the armature added: in place of those whose names are gone, what plays the take or its
-    source under another name."""
+    source under another name. Those that are called `new` are the next take's."""
     settings, animation = armature.armature_dynamics, armature.animation_data
-    names, tracks = settings.tracks.splitlines(), list(animation.nla_tracks) if animation else []
+    names = settings.tracks.splitlines()
+    tracks = [track for track in animation.nla_tracks if track.name not in new] if animation else []
     found = [track for track in tracks if track.name in names]
     gone = len(set(names) - {track.name for track in found})
     actions = [action for action in (settings.action, settings.source_action) if action]
@@ -130,8 +134,12 @@ def _add(armature, name: str, action, slot: str, ends: tuple[float, float], extr
     tracks = armature.animation_data.nla_tracks
     taken = {track.name for track in tracks}
     track = tracks.new(prev=tracks[-1]) if tracks else tracks.new()
-    # Blender does not keep names apart that are given so
-    track.name = next(free for free in (name, *(f"{name} {i}" for i in range(2, 1000))) if free not in taken)
+    # Blender does not keep names apart that are given so, and cuts them off
+    short = name.encode()[:SHORT].decode(errors="ignore")
+    for free in (name, *(f"{short} {i}" for i in range(2, 1000))):
+        track.name = free
+        if track.name not in taken:
+            break
     strip = track.strips.new(name, floor(ends[0]), action)
     compat.play_slot(strip, slot)
     strip.use_sync_length = False
@@ -161,9 +169,9 @@ def mute(armature) -> None:
         track.mute = True
 
 
-def remove(armature) -> None:
-    """Removes the tracks of a take; their actions stay."""
-    for track in own(armature):
+def remove(armature, new: Collection[str] = ()) -> None:
+    """Removes the tracks of a take, but not the `new` ones of the next; their actions stay."""
+    for track in own(armature, new):
         armature.animation_data.nla_tracks.remove(track)
 
 

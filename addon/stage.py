@@ -204,7 +204,7 @@ def _replace_tracks(armature, before: Played, tracks: Sequence[str]) -> None:
     ones."""
     settings = armature.armature_dynamics
     above = bpy.data.actions.get(before.action) if settings.tracks else None
-    nla.remove(armature)
+    nla.remove(armature, tracks)
     settings.tracks = "\n".join(tracks)
     if above and tracks:
         compat.assign_action(armature, above, before.slot, exact=True)

@@ -165,6 +165,19 @@ def test_tracks_of_a_take_that_were_renamed_are_its_tracks_still(armature, end):
     assert same(played(armature), motion) and tracks(armature) == before[1]
 
 
+def test_a_second_take_of_a_long_name_stays():
+    """Blender cuts tracks' names off: the new tracks were taken for the old ones, and the result was nowhere."""
+    armature = waving()
+    armature.name = 60 * "ü"
+    for _ in range(3):
+        simulate(armature, result="STRIP")
+        names = [track.name for track in armature.animation_data.nla_tracks]
+        assert len(set(names)) == len(names) == 2
+        assert armature.animation_data.nla_tracks[-1].strips[0].action == armature.armature_dynamics.action
+    bpy.ops.armature_dynamics.discard()
+    assert not armature.animation_data.nla_tracks
+
+
 @pytest.mark.parametrize("work", ["sample", "simulate", "bake", "measure"])
 @pytest.mark.parametrize("second", [False, True])
 def test_a_take_that_is_stopped_leaves_no_strip(armature, work, second):
