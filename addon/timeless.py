@@ -11,26 +11,28 @@ from .switch import IN_TIME, OWN, animated_paths
 
 
 def problems(armature) -> list[Problem]:
-    """What is said of those of an armature, of its bones, and of the scene's gravity."""
+    """What is said of those of an armature, of its bones, and of the scene: its gravity, and Adaptive."""
     labels: dict[tuple[str, ...], list[str]] = {}
     for path in sorted(animated_paths(armature)):
         own = OWN.match(path)
         if own and not IN_TIME.search(path) and (label := _label(armature, path)):
             labels.setdefault((bpy.utils.unescape_identifier(own[2]),) if own[2] else (), []).append(label)
     scene = bpy.context.scene
-    if scene.use_gravity and "gravity" in _played(scene):
-        labels.setdefault((), []).append(scene.bl_rna.properties["gravity"].name)
+    for path in sorted(_played(scene)):
+        counts = scene.use_gravity if path == "gravity" else OWN.match(path)
+        if counts and (label := _label(scene, path)):
+            labels.setdefault((), []).append(label)
     return [
         Problem("timeless", bones, f"keys of settings count only at the start frame: {', '.join(own)}", "remove them")
         for bones, own in labels.items()
     ]
 
 
-def _label(armature, path: str) -> str:
+def _label(thing, path: str) -> str:
     """What a setting is called, or nothing where it is none any more."""
     holder, _, name = path.rpartition(".")
     try:
-        own = armature.path_resolve(holder).bl_rna.properties.get(name)
+        own = (thing.path_resolve(holder) if holder else thing).bl_rna.properties.get(name)
     except ValueError:
         return ""
     return own.name if own else ""

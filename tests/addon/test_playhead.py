@@ -74,11 +74,12 @@ def test_keys_of_settings_that_do_not_count_in_time_are_told():
     assert "timeless" not in problems(armature)
     ground(armature, scene)
     gravity(armature, scene)
+    scene.keyframe_insert("armature_dynamics.joints", frame=1)
     armature.keyframe_insert("armature_dynamics.mass", frame=1)
     armature.keyframe_insert('pose.bones["bone1"].armature_dynamics.shape_thickness', frame=1)
     told = [each for each in simulate(armature).warnings if each.code == "timeless"]
     assert {each.bone: each.text.partition(": ")[2] for each in told} == {
-        "": "Height, Mass, Gravity",
+        "": "Height, Mass, Joints, Gravity",
         "bone1": "Thickness",
     }
 
