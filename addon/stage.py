@@ -62,6 +62,8 @@ def restore(armature, played: Played) -> None:
         if armature.armature_dynamics.state != SOURCE:
             rival.mute(armature, bone, played.muted[bone.name])
     control.turn(armature, played.switches)
+    if armature.armature_dynamics.state == SOURCE:
+        _unmeasure(armature)
     _refresh(armature)
     # after the animation, which does not know what was posed and not keyed
     for bone in armature.pose.bones:
@@ -119,10 +121,16 @@ def _forget(armature) -> None:
     settings = armature.armature_dynamics
     settings.tracks = ""
     settings.source_action, settings.state = None, SOURCE  # a pointer left here would keep the action in the file
-    for name in ("preview", *activity.NAMES, *readings.NAMES):
-        settings.property_unset(name)
+    settings.property_unset("preview")
+    _unmeasure(armature)
     for bone in armature.pose.bones:
         lock.relock(bone)
+
+
+def _unmeasure(armature) -> None:
+    """What a take's curves told of it is told no more."""
+    for name in (*activity.NAMES, *readings.NAMES):
+        armature.armature_dynamics.property_unset(name)
 
 
 def set_simulated(armature, before: Played, action, members: Sequence = (), tracks: Sequence[str] = ()) -> None:

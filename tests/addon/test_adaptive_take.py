@@ -6,7 +6,7 @@ from dataclasses import replace
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import activity, command, overlay
+from armature_dynamics.addon import activity, command, overlay, readings, take
 from connecting import connect, key_enabled
 from rigs import chain, curves, key, make_rig, simulate, values
 
@@ -154,6 +154,18 @@ def test_discard_and_restore_take_it_back(rope, shared, end):
     own = rope.armature_dynamics
     assert (own.active_joints, own.left_out, own.preview) == (0, 0, False)
     assert not paths(rope) & {SHARE, ERROR} and not by_activity(rope, 7)
+
+
+def test_a_take_that_is_stopped_tells_nothing(rope, shared):
+    """Esc leaves everything as it was, what curves have already told included."""
+    shared.adaptive, shared.joints = "JOINTS", 2
+    rope.armature_dynamics.use_curves, rope.armature_dynamics.frame_end = True, 13
+    bpy.context.scene.frame_set(9)
+    steps = take.take(rope)
+    assert any(now == "measure" for now, _ in steps) and next(steps)
+    steps.close()
+    own = rope.armature_dynamics
+    assert [getattr(own, name) for name in (*activity.NAMES, *readings.NAMES)] == [0] * 6
 
 
 def test_more_joints_than_there_are_are_all_of_them(rope, shared):
