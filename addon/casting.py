@@ -146,6 +146,8 @@ def simulation_of(
     guide = guiding.guide(cast, start, cycle)
     if adaptive and guide:
         objection.refuse_directed(armature)
+    if adaptive and fields:
+        objection.refuse_fields(armature)
     return Simulation(
         model,
         scenery=landing,

@@ -38,7 +38,7 @@ def read_fields(start: int, end: int, actors=()) -> Iterator[float]:
     `actors` are the objects that are simulated: like rigid bodies, they do not feel fields of their own. Fields whose
     parents are simulated follow the source animation.
     """
-    things, warnings = _acting(actors)
+    things, warnings = acting(actors)
     if not things:
         return (), warnings
     scene = bpy.context.scene
@@ -58,7 +58,7 @@ def read_fields(start: int, end: int, actors=()) -> Iterator[float]:
     return tuple(_field(thing, *own, frames) for thing, *own in zip(things, worlds, values)), warnings
 
 
-def _acting(actors) -> tuple[list, list[Problem]]:
+def acting(actors) -> tuple[list, list[Problem]]:
     """The objects whose fields act, and what does not act and why."""
     scene = bpy.context.scene
     weights = _weights()

@@ -306,3 +306,9 @@ def refuse_directed(armature) -> None:
     """Raises ConversionError as adaptive simulation does not know what draws directed bones toward the animation."""
     text = f"armature {armature.name!r}: its bones are directed, and adaptive simulation does not know where to"
     raise ConversionError(Problem("adaptive", (), text, "turn Adaptive off, or Follow", ERROR))
+
+
+def refuse_fields(armature) -> None:
+    """Raises ConversionError as adaptive simulation does not know what force fields do to the joints that rest."""
+    text = f"armature {armature.name!r}: force fields act on it, and adaptive simulation does not know what they do"
+    raise ConversionError(Problem("adaptive", (), text, "turn Adaptive off, or disable the fields in viewports", ERROR))

@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 
 from ..core import Motion, Simulation, compile_model
-from . import casting, connection, guiding, keying, nla, objection, scenery, stage
+from . import casting, connection, effector, guiding, keying, nla, objection, scenery, stage
 from .adaptive_settings import OFF
 from .cast import Actor, assemble
 from .problem import ConversionError, Problem, gathered, refused
@@ -17,7 +17,7 @@ from .progress import finished
 from .rig import read_rig
 from .source import Source, still
 from .surface import surface_values
-from .unkeyed import Unkeyed
+from .unkeyed import Unkeyed, visited
 
 
 def look(armature) -> list[Problem]:
@@ -61,12 +61,16 @@ def _check_blends(armature) -> None:
 
 
 def _check_adaptive(actor: Actor, frames: int) -> None:
-    """Raises ConversionError where the animation directs an actor in some of so many frames, and few joints move."""
+    """Raises ConversionError where few joints move, and the animation directs an actor in some of so many frames, or
+    force fields act."""
     if bpy.context.scene.armature_dynamics.adaptive != OFF:
         cast = assemble([actor], [], set())
         poses = np.broadcast_to(cast.poses[:1], (frames, *cast.poses.shape[1:]))
         if guiding.guide(replace(cast, poses=poses), actor.source.start):
             objection.refuse_directed(actor.armature)
+        with visited(actor.source.start):
+            if effector.acting([actor.armature])[0]:
+                objection.refuse_fields(actor.armature)
 
 
 def start(armature) -> Actor:

@@ -275,7 +275,7 @@ def test_simulate_says_what_preflight_says(person):
     assert all(each in after for each in before)
 
 
-@pytest.mark.parametrize("what", ["blends", "directed", "directed later"])
+@pytest.mark.parametrize("what", ["blends", "directed", "directed later", "force field"])
 def test_what_simulate_refuses_preflight_refuses(what):
     """Not a button that says all is well, and one beside it that says no."""
     armature, shared = chain(3, height=1.0), bpy.context.scene.armature_dynamics
@@ -283,6 +283,10 @@ def test_what_simulate_refuses_preflight_refuses(what):
     bone = armature.pose.bones["bone1"]
     if what == "blends":
         armature.armature_dynamics.blend_in, armature.armature_dynamics.frame_end = 100, 13
+    elif what == "force field":
+        bpy.ops.object.effector_add(type="WIND")
+        assert problems(armature) == {}
+        shared.adaptive = "JOINTS"
     else:
         bone.armature_dynamics_follow = 2.0 if what == "directed" else 0.0
         bone.keyframe_insert("armature_dynamics_follow", frame=1)
