@@ -18,6 +18,7 @@ from .adaptive_settings import BUDGET, JOINTS, OFF, SETTING, THRESHOLD
 from .data_file import is_other
 from .intake import open_input
 from .keying import REDUCED, STEP
+from .objection import LAST_FRAME
 from .problem import ConversionError, Problem
 from .report import Report
 from .take import take
@@ -27,9 +28,6 @@ BAD_INPUT, NOT_OK = 2, 1
 
 ADAPTIVE = {"error": THRESHOLD, "joints": JOINTS, "budget": BUDGET}
 """What `--adaptive` calls the modes."""
-
-LAST_FRAME = 1048574
-"""Blender goes no further, in both directions."""
 
 
 class _Parser(argparse.ArgumentParser):

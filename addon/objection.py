@@ -22,6 +22,9 @@ TINY = 0.1
 SKEWED = {"FULL", "FIX_SHEAR"}
 """How bones inherit scale that are skewed by one that differs between axes."""
 
+LAST_FRAME = 1048574
+"""Blender goes no further, in both directions."""
+
 WHIRL = 135.0
 """A turn between two frames above this [degrees] may as well have been the other way round."""
 
@@ -33,6 +36,10 @@ def check_range(armature) -> None:
     if end <= start:
         text = f"frames {start} to {end} are not a range"
         remedy = "the end must come after the start"
+        raise ConversionError(Problem("frame_range", (), text, remedy, ERROR, fix="frame_range"))
+    if max(abs(start), abs(end)) > LAST_FRAME:
+        text = f"frames {start} to {end} leave Blender's, which end at {LAST_FRAME}"
+        remedy = "begin and end within them"
         raise ConversionError(Problem("frame_range", (), text, remedy, ERROR, fix="frame_range"))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import control, intake, objection, operators, preflight, problem
+from armature_dynamics.addon import casting, control, intake, objection, operators, preflight, problem
 from armature_dynamics.addon.performance import Performance
 from armature_dynamics.addon.problem import NOTE, ConversionError, Problem
 from armature_dynamics.addon.remedy import FIXES
@@ -205,6 +205,18 @@ def test_an_empty_range_becomes_the_actions(person):
     assert [item.code for item in person.armature_dynamics.problems] == ["frame_range"], "shown where it can be mended"
     fix(person, "frame_range")
     assert (person.armature_dynamics.frame_start, person.armature_dynamics.frame_end) == (3, 30)
+
+
+@pytest.mark.parametrize("ends", [(1048570, 1048575), (-1048575, -1048570)])
+def test_frames_that_blender_does_not_have_are_refused(ends):
+    """It stays at its last one, and the bones of all others would seem not to be where they were simulated."""
+    armature = chain(2)
+    operators.make_dynamic(armature)
+    armature.armature_dynamics.frame_start, armature.armature_dynamics.frame_end = ends
+    with pytest.raises(RuntimeError, match="leave Blender's, which end at 1048574"):
+        bpy.ops.armature_dynamics.simulate()
+    fix(armature, "frame_range")
+    assert (armature.armature_dynamics.frame_start, armature.armature_dynamics.frame_end) == casting.DEFAULT_RANGE
 
 
 def test_time_that_is_stretched_is_not(person):
