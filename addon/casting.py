@@ -15,7 +15,7 @@ from .connection import Grip
 from .convert import Options, convert
 from .cycle import Cycle
 from .fcurve import plays
-from .problem import ConversionError, Problem
+from .problem import Problem
 from .progress import named
 from .prop import sample_props
 from .rig import Rig, read_rig
@@ -60,10 +60,7 @@ def cast_of(armature, members: list, start: int, end: int, *, beyond: bool):
         actors.append(_actor(member, source, rig, skin))
         yield "sample", (i + 1) / parts
     if not any(SIMULATED in actor.character.roles for actor in actors):
-        raise ConversionError(
-            f"armature {armature.name!r}: all its bones are ignored or animated; set the bones that physics should "
-            "move to Simulated"
-        )
+        objection.refuse_unmoved(armature)
     settings = armature.armature_dynamics
     survey = scenery.survey(settings.scenery, members, start, end, surface_values(settings.scenery_surface))
     surroundings = yield from named("sample", survey, parts - 2, parts)

@@ -319,3 +319,11 @@ def refuse_fields(armature) -> None:
     """Raises ConversionError as adaptive simulation does not know what force fields do to the joints that rest."""
     text = f"armature {armature.name!r}: force fields act on it, and adaptive simulation does not know what they do"
     raise ConversionError(Problem("adaptive", (), text, "turn Adaptive off, or disable the fields in viewports", ERROR))
+
+
+def refuse_unmoved(armature) -> None:
+    """Raises ConversionError as there is nothing to simulate."""
+    raise ConversionError(
+        f"armature {armature.name!r}: all its bones are ignored or animated; set the bones that physics should move to "
+        "Simulated"
+    )

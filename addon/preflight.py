@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import bpy
 import numpy as np
@@ -15,6 +14,7 @@ from .cast import Actor, assemble
 from .problem import ConversionError, Problem, gathered, refused
 from .progress import finished
 from .rig import read_rig
+from .role import SIMULATED
 from .source import Source, still
 from .surface import surface_values
 from .unkeyed import Unkeyed, visited
@@ -39,8 +39,7 @@ def look(armature) -> list[Problem]:
 def _look(armature) -> list[Problem]:
     found = []
     first, end = casting.frames(armature)
-    group = partial(connection.group, start=first)
-    for check in (nla.check, objection.check_range, _check_blends, objection.check_time, group):
+    for check in (nla.check, objection.check_range, _check_blends, objection.check_time, _check_partners):
         try:
             check(armature)
         except ConversionError as error:
@@ -51,6 +50,8 @@ def _look(armature) -> list[Problem]:
         passing = _passing(actor)
         found += objection.overlaps(passing, _passing(_at_rest(actor)) if passing else ())
         _check_adaptive(actor, end + 1 - first)
+        if SIMULATED not in actor.character.roles and connection.group(armature, first) == [armature]:
+            objection.refuse_unmoved(armature)
     except ValueError as error:
         found.append(refused(error))
     return found
@@ -58,6 +59,13 @@ def _look(armature) -> list[Problem]:
 
 def _check_blends(armature) -> None:
     keying.of(armature.armature_dynamics).check(*casting.frames(armature))
+
+
+def _check_partners(armature) -> None:
+    """Raises ConversionError for connections that cannot be made, and for a partner that cannot be simulated."""
+    for partner in connection.group(armature, casting.frames(armature)[0])[1:]:
+        read_rig(partner)
+        nla.check(partner)
 
 
 def _check_adaptive(actor: Actor, frames: int) -> None:

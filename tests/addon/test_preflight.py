@@ -287,7 +287,7 @@ def test_simulate_says_what_preflight_says(person):
     assert all(each in after for each in before)
 
 
-@pytest.mark.parametrize("what", ["blends", "directed", "directed later", "force field"])
+@pytest.mark.parametrize("what", ["blends", "directed", "directed later", "force field", "nobody moves", "partner"])
 def test_what_simulate_refuses_preflight_refuses(what):
     """Not a button that says all is well, and one beside it that says no."""
     armature, shared = chain(3, height=1.0), bpy.context.scene.armature_dynamics
@@ -295,6 +295,15 @@ def test_what_simulate_refuses_preflight_refuses(what):
     bone = armature.pose.bones["bone1"]
     if what == "blends":
         armature.armature_dynamics.blend_in, armature.armature_dynamics.frame_end = 100, 13
+    elif what == "nobody moves":
+        for each in armature.pose.bones:
+            each.armature_dynamics.role = "ANIMATED"
+    elif what == "partner":
+        partner = chain(2, "Partner", height=2.0)
+        operators.make_dynamic(partner)
+        armature.armature_dynamics.meets = partner.armature_dynamics.meets = True
+        assert problems(armature) == {}
+        partner.data.pose_position = "REST"
     elif what == "force field":
         bpy.ops.object.effector_add(type="WIND")
         assert problems(armature) == {}
@@ -310,8 +319,6 @@ def test_what_simulate_refuses_preflight_refuses(what):
     with pytest.raises(ConversionError) as error:
         simulate(armature)
     assert listed.severity == "ERROR" and listed == error.value.problem
-    shared.adaptive, armature.armature_dynamics.blend_in = "OFF", 0
-    assert problems(armature) == {}
 
 
 @pytest.mark.parametrize(("name", "bones"), [("CesiumMan.glb", {"leg_joint_L_1"}), ("Fox.glb", set())])
