@@ -38,6 +38,9 @@ to LEISURE times."""
 HASTE, GAIN, LOST = 2.0, 5e-4, 5e-3
 """A frame that ends needing more than so many times its steps is taken again, one that gains so much energy, as a share
 of weight times size and motion, and one in which free flight strays so far, as a part of `World.size`."""
+WILD, MORE = 4.0, 4
+"""A frame whose joints turn farther in a step [rad] is not waited for; it is taken again in at most so many times its
+steps, as the speed of what has exploded says nothing."""
 EXPLOSION = 100.0
 """A gain of energy in one frame, in the same terms, that is no error of integration any more."""
 POSES, PENETRATION, ENERGY, SUBSTEPS = 2, 4, 6, 7
@@ -230,7 +233,7 @@ class Simulation:
         most = self._most
         while self.substeps is None and substeps < most and self._hurried(state, substeps, strayed):
             # the motion became faster than its steps were chosen for: the frame is taken again
-            substeps = min(max(self._steps_for(state), 2 * substeps), most)
+            substeps = min(max(self._steps_for(state), 2 * substeps), MORE * substeps, most)
             self.system = before
             self.system, state, strayed = yield from self._attempt(before, substeps)
         self._check(state, frame)
@@ -243,7 +246,9 @@ class Simulation:
     def _attempt(self, system: System, substeps: int) -> Generator[None, None, tuple[System, State, float]]:
         """A frame in so many steps: the system and the state after it, with free flights made exact, and how far
         bodies that flew had strayed [m]."""
-        changed, path = yield from system.advanced(self.state, self.frame_time, substeps)
+        tried = self.substeps is None and substeps < self._most
+        fastest = WILD * substeps / self.frame_time if tried else math.inf
+        changed, path = yield from system.advanced(self.state, self.frame_time, substeps, fastest)
         self._seconds += path.seconds
         happened = len(changed.structure.events) > len(system.structure.events)
         if not path.state.finite or happened or self.world.fields or self.world.grips or self._guided:

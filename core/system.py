@@ -31,7 +31,7 @@ NEARBY = 0.01
 
 @dataclass
 class Advance:
-    """A stretch of time: the `state` at its end, or where it stopped being finite, the pairs of slots that
+    """A stretch of time: the `state` at its end, or where it stopped before, the pairs of slots that
     `touched`, and the `seconds` that each step took."""
 
     state: State
@@ -142,18 +142,25 @@ class System:
         )
         return changed, replace(state, memory=None)
 
-    def advanced(self, state: State, seconds: float, count: int) -> Generator[None, None, tuple[System, Advance]]:
+    def advanced(
+        self, state: State, seconds: float, count: int, fastest: float = math.inf
+    ) -> Generator[None, None, tuple[System, Advance]]:
         """So many seconds later, in `count` steps or, where something happens in between, a few more; yields after
-        each."""
+        each. Stops where a joint turns faster than the `fastest` may [rad/s]."""
         system, path = self, Advance(state)
         for h, due in self._pieces(state.time, seconds, count):
             system = system._stepped(path, h)
             yield
-            if not path.state.finite:
+            if not (path.state.finite and system._turning(path.state) <= fastest):
                 break
             for when, name, on in due:
                 system, path.state = system._left(path).switched(path.state, name, on, due=when)
         return system._left(path), path
+
+    def _turning(self, state: State) -> float:
+        """How fast the fastest joint turns [rad/s]."""
+        world = self.world if self.hybrid is None else self.hybrid.world
+        return float(np.abs(state.v.take(world.turns[0])).max(initial=0.0))
 
     def _entered(self, path: Advance, h: float) -> System:
         """With the hybrid body in place of the model, where there is one, chosen anew where that is due."""
