@@ -156,12 +156,16 @@ class Link:
         d = FREEDOMS[joint.kind]
         values = {}
         for name in ("lower", "upper", "damping", "friction", "armature", "stiffness", "drive_damping"):
-            value = values[name] = np.asarray(getattr(joint, name), dtype=float)
+            try:
+                value = values[name] = np.asarray(getattr(joint, name), dtype=float)
+            except (TypeError, ValueError):
+                self._refuse(f"{name} is {getattr(joint, name)!r}", f"give a number or {d} numbers")
             if value.ndim > 1 or (value.ndim == 1 and value.shape != (d,)):
                 self._refuse(f"{name} has shape {value.shape}", f"give a number or {d} numbers")
             if name in ("lower", "upper"):
-                if np.isnan(value).any():
-                    self._refuse(f"{name} is {value}", "give a number")
+                free = -np.inf if name == "lower" else np.inf
+                if np.isnan(value).any() or (value == -free).any():
+                    self._refuse(f"{name} is {value}", f"give a number, or {free} where there is no limit")
             elif not (np.isfinite(value).all() and (value >= 0).all()):
                 self._refuse(f"{name} is {value}", "give a finite number of at least zero")
         lower, upper = values.pop("lower"), values.pop("upper")
