@@ -22,6 +22,14 @@ def are_rotations(turns: np.ndarray, tolerance: float = 1e-6) -> np.ndarray:
     return (strain < tolerance) & (np.linalg.det(turns) > 0)
 
 
+def several(name: str, values: object) -> tuple:
+    """The `values` as a tuple. Raises ValueError where they are a single thing."""
+    try:
+        return tuple(values)
+    except TypeError:
+        raise ValueError(f"{name}: a {type(values).__name__} is no list; give a list, also of one") from None
+
+
 def whole(name: str, value: object, least: int) -> int:
     """The `value` as a whole number. Raises ValueError where it is none, or below the `least`."""
     if not (are_numbers(value) and int(value) == value and value >= least):

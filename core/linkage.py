@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from .checks import are_numbers, are_rotations
+from .checks import are_numbers, are_rotations, several
 from .joint import FREEDOMS, Joint
 from .shape import Shape
 from .spatial import pose, pose_inverse
@@ -119,6 +119,10 @@ class Link:
             self._refuse("its rotation is not a finite 3 by 3 matrix", "check the bone's transforms")
         if not are_rotations(self.rotation):
             self._refuse("its rotation is not a pure rotation", "remove scale, shear and mirroring")
+        try:
+            several("its shapes", self.shapes)
+        except ValueError as error:
+            raise LinkageError(f"link {self.name!r}: {error}") from None
         self._validate_mass()
         self._validate_joint()
 

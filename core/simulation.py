@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from .adaptive import Adaptive
-from .checks import are_numbers, whole
+from .checks import are_numbers, several, whole
 from .closing import freedoms
 from .contact import tangents
 from .diagnostics import kinetic_energy, total_energy
@@ -86,14 +86,17 @@ class Simulation:
         if motion is None and (follow or model.keyed.any()):
             raise ValueError("links are keyed or followed but there is no motion; give one")
         self.frame_time, self.substeps = float(frame_time), None if substeps is None else whole("substeps", substeps, 1)
+        if not (adaptive is None or isinstance(adaptive, Adaptive)):
+            raise ValueError(f"adaptive is {adaptive!r}; give an Adaptive, as Adaptive(threshold=1e-3)")
         law = Law(law)
         follower = Follower(model, motion) if motion is not None else None
-        acting = Fields(tuple(fields), frame_time) if fields else None
-        world = World(model, tuple(scenery), np.asarray(gravity, dtype=float), follower, follow, fields=acting, law=law)
+        fields = several("force fields", fields)
+        acting = Fields(fields, frame_time) if fields else None
+        world = World(model, scenery, np.asarray(gravity, dtype=float), follower, follow, fields=acting, law=law)
         if state is None:
             guide = world.guidance.course.at if world.guidance else follower and follower.target
             state = model.rest_state() if follower is None else State(follower.q[0], guide(0.0)[1])
-        system = System.of(world, motion, tuple(cuts), adaptive, self.frame_time)
+        system = System.of(world, motion, several("cuts", cuts), adaptive, self.frame_time)
         self.system, self.state = system.assembled(model.checked(state))
         world, self.passing = let_through(self.world, self.system.poses(self.state))
         """Pairs of links that go through each other, as they overlap from the start."""

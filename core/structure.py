@@ -50,6 +50,8 @@ class Structure:
     def of(cls, model: Model, cuts: tuple[tuple[float, str], ...] = ()) -> Structure:
         """The structure at the start. Raises LinkageError for a cut of what is not there."""
         loops = model.loops
+        if not all(isinstance(each, (tuple, list)) and len(each) == 2 for each in cuts):
+            raise LinkageError(f"cuts: {cuts} are no pairs; give pairs of a time [s] and a name")
         for time, name in cuts:
             if not are_numbers(time):
                 raise LinkageError(f"{name!r} is to be cut at {time} s; give a finite time")

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from .checks import several
 from .closure import Loops
 from .collision import Collider
 from .dynamics import GRAVITY
@@ -90,6 +91,7 @@ class World:
     """`_implicit` of the last step, as most are as long as the one before."""
 
     def __post_init__(self) -> None:
+        self._set(scenery=several("scenery", self.scenery))
         model, slot, links = self.model, self.model.assembly.slot, self.model.assembly.links
         shapes: list[list] = [[] for _ in range(links)]
         for place, name, own, keyed in zip(slot.tolist(), model.names, model.shapes, model.keyed):

@@ -9,6 +9,7 @@ from core.joint import FREEDOMS, Joint
 from core.linkage import Link, Linkage, LinkageError
 from core.mechanisms import chain, free_body, heavy_top, humanoid, pendulum, random_coordinates, random_tree
 from core.model import compile_model
+from core.shape import Sphere
 
 
 def family() -> Linkage:
@@ -68,6 +69,7 @@ REFUSED = {
     "shear": {"rotation": TILTED},
     "scale": {"rotation": 2.0 * np.eye(3)},
     "mirroring": {"rotation": np.diag([1.0, 1.0, -1.0])},
+    "a shape in place of a list": {"shapes": Sphere(np.zeros(3), 0.1)},
     "no joint": {"joint": "hinge"},
     "mass that is nothing": {"mass": None},
     "unknown joint": {"joint": Joint("welded")},

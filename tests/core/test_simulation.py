@@ -7,6 +7,7 @@ import pytest
 
 from core import system as system_module
 from core.adaptive import Adaptive
+from core.field import Wind
 from core.joint import Joint
 from core.linkage import Closure, Link, Linkage, LinkageError
 from core.mechanisms import chain, frame_of, free_body, humanoid, pendulum, random_tree, rod
@@ -240,6 +241,8 @@ def test_absurd_numbers_end_in_a_simulation_error():
         {"state": State(np.array([np.nan]), np.zeros(1))}, {"state": State(np.zeros(1), np.array([np.inf]))},
         {"state": State(np.zeros(1), np.zeros(1), np.nan)}, {"state": State(np.zeros(2), np.zeros(1))},
         {"state": State(np.zeros((1, 1)), np.zeros(1))},
+        {"scenery": Plane()}, {"scenery": None}, {"fields": Wind()}, {"cuts": 1.0}, {"cuts": (1.0, "rod")},
+        {"adaptive": 1e-3},
     ],
 )  # fmt: skip
 def test_settings_that_make_no_sense_are_refused(settings):
