@@ -147,7 +147,7 @@ class Activity(Hierarchy):
         """
         threshold = _threshold(threshold)
         some, squares = self._after(links, v, transient, interval)
-        order = np.argsort(np.where(np.isin(some, links), favour, 1.0) * squares, kind="stable")
+        order = np.lexsort((self.rank[some], np.where(np.isin(some, links), favour, 1.0) * squares))
         rest = np.append(0.0, np.cumsum(squares[order]))
         left = int(np.searchsorted(rest, threshold * threshold, side="right")) - 1
         return ActiveRegion(np.sort(some[order[left:]]), float(rest[left]) ** 0.5)

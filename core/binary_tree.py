@@ -12,13 +12,17 @@ from .assembly import heavy_children
 
 class BinaryTree:
     """Lists over leaves, then nodes of two children, the second of which hangs at the first's tip. Links with more than
-    `room` pendants are cut; nodes with up to `most` of the `freedoms` (n,) within them are blocks."""
+    `room` pendants are cut; nodes with up to `most` of the `freedoms` (n,) within them are blocks. Of children that
+    carry as much, those of lower `rank` (n,) come first."""
 
-    def __init__(self, parent: np.ndarray, room: int, freedoms: list[int], most: int) -> None:
+    def __init__(self, parent: np.ndarray, room: int, freedoms: list[int], most: int, rank: list[int]) -> None:
         n = len(parent)
-        self.n, self.room, self.most = n, room, most
+        self.n, self.room, self.most, self.rank = n, room, most, rank
         above = np.append(np.where(parent < 0, n, parent), -1)
-        order = [n, *range(n)]
+        depth = [0] * (n + 1)
+        for i, host in enumerate(parent.tolist()):
+            depth[i] = depth[host] + 1
+        order = [n, *sorted(range(n), key=lambda i: (depth[i], rank[i]))]
         _, heavy = heavy_children(above.tolist(), order)
         pendants: list[list[int]] = [[] for _ in range(n + 1)]
         for i in range(n):
@@ -72,7 +76,7 @@ class BinaryTree:
     def _assemble(self, path: list[int], pendants: list[list[int]], made: list[int]) -> int:
         pieces, carried = [], []
         for link in path:
-            those = sorted(pendants[link], key=lambda i: (self.size[made[i]], i))
+            those = sorted(pendants[link], key=lambda i: (self.size[made[i]], self.rank[i]))
             parts = self.parts.get(link, [link])
             for k, leaf in enumerate(parts):
                 node = leaf

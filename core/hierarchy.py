@@ -26,7 +26,9 @@ class Hierarchy:
         most: int = 0,
     ) -> None:
         self.model, self.q = model, model.coordinates.zero()
-        self.partition = partition(model.parent, arity, np.diff(model.coordinates.v_start), most)
+        # in whatever order characters and limbs are given, they are divided alike
+        self.rank = np.argsort(np.argsort(np.array(model.names)))
+        self.partition = partition(model.parent, arity, np.diff(model.coordinates.v_start), most, self.rank)
         factor = None if weights is None else _factors(model, weights, self.partition.joints)
         self.gravity = vector("gravity", gravity, 3)
         self.articulation = articulation(model, self.partition, self.gravity, factor)

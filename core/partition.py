@@ -150,16 +150,22 @@ class Partition:
         return np.append(block, above[above < self.nodes])
 
 
-def partition(parent: np.ndarray, arity: int = ARITY, freedoms: np.ndarray | None = None, most: int = 0) -> Partition:
+def partition(
+    parent: np.ndarray, arity: int = ARITY, freedoms: np.ndarray | None = None, most: int = 0,
+    rank: np.ndarray | None = None,
+) -> Partition:  # fmt: skip
     """Partitions a forest.
 
     `parent` (n,): each link's parent, -1 for the world, parents before children; `arity`: the most children of a node,
     2 for the papers' binary tree. The joints within a block have up to `most` freedoms, of `freedoms` (n,) each.
+    `rank` (n,): which of a link's children come first that carry as many others; their order by default.
     """
     if arity < 2:
         raise ValueError(f"a partition's arity is {arity}; give at least 2")
     parent = np.asarray(parent, dtype=int)
-    pairs = BinaryTree(parent, PENDANTS, [1] * len(parent) if freedoms is None else freedoms.tolist(), most)
+    freedoms = np.ones_like(parent) if freedoms is None else freedoms
+    rank = np.arange(len(parent)) if rank is None else rank
+    pairs = BinaryTree(parent, PENDANTS, freedoms.tolist(), most, rank.tolist())
     inner = list(pairs.merged(arity))
     below = [c for _, children, _ in inner for c in children if pairs.is_block(c)] if inner else [pairs.root]
     made = sorted((pairs.members(block), block) for block in below)

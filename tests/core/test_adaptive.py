@@ -354,3 +354,42 @@ def test_drives_that_follow_the_motion_are_known_to_the_choice():
     exact, adaptive = (run(model, 49, adaptive=a, **settings) for a in (None, Adaptive(threshold=1e-4)))
     assert np.abs(exact.world[0] - exact.world[-1]).max() > 0.5
     assert np.abs(exact.world - adaptive.world)[:, :, :3, 3].max() < 2e-3
+
+
+def many(order: list[int], free: bool = False) -> Linkage:
+    """Chains of eight links called by their numbers, in that order, that stand beside each other."""
+    linkage = Linkage()
+    for number in order:
+        host = None
+        for link in list(without_shapes(chain(8, "spherical", damping=1e-2), free).links()):
+            joint = Link(f"{number}/{link.name}", link.joint, link.position, mass=link.mass, inertia=link.inertia)
+            joint.center_of_mass = link.center_of_mass
+            if host is None:
+                joint.position = np.array([3.0 * number, 0.0, 0.0])
+            host = linkage.add(joint, host)
+    return linkage
+
+
+def thrown(model: Model) -> State:
+    """The first half of each of `many` moves, as its number says."""
+    v, start = np.zeros(model.nv), model.coordinates.v_start
+    for i, name in enumerate(model.names):
+        number, link = int(name[0]), int(name[-1])
+        if link < 4:
+            rates = np.random.default_rng(10 * number + link).standard_normal(start[i + 1] - start[i])
+            v[start[i] : start[i + 1]] = rates
+    return State(model.coordinates.zero(), v)
+
+
+@pytest.mark.parametrize("adaptive", [Adaptive(joints=6), Adaptive(joints=32), Adaptive(threshold=1e-2)])
+@pytest.mark.parametrize("free", [False, True])
+def test_characters_may_be_given_in_any_order(free, adaptive):
+    """Which joints move is a matter of the motion; characters and limbs have no order of their own."""
+    paths = []
+    for order in ([0, 1, 2, 3, 4, 5, 6, 7], [5, 0, 1, 4, 2, 6, 3, 7]):
+        model = compile_model(many(order, free))
+        path, names = run(model, 9, state=thrown(model), adaptive=adaptive), np.argsort(model.names)
+        paths.append((path.active[:, names], path.world[:, names]))
+    (active, world), (other_active, other_world) = paths
+    assert (active == other_active).all()
+    assert np.abs(world - other_world).max() < 1e-9
