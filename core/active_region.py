@@ -62,16 +62,18 @@ class ActiveRegion:
 @dataclass(frozen=True)
 class Choice:
     """The `nodes` (m,) that an active region may have, ascending and closed upward; of all nodes what would be `left`
-    (nodes + 1,) of their metrics if they were left out; `movable` (joints + 1,) tells which joints can move."""
+    (nodes + 1,) of their metrics if they were left out; `movable` (joints + 1,) tells which joints can move, and
+    `counted` (joints + 1,) which of these count: what floats moves in any case."""
 
     partition: Partition
     nodes: np.ndarray
     left: np.ndarray
     movable: np.ndarray
+    counted: np.ndarray
 
     def region(self, joints: int, kept: np.ndarray, enough: float) -> ActiveRegion:
-        """The best nodes that have at most so many `joints`; or those `kept` (l,), ascending and closed upward, while
-        their error is at most `enough`, or others would not be BETTER."""
+        """The best nodes of which at most so many `joints` count; or those `kept` (l,), ascending and closed upward,
+        while their error is at most `enough`, or others would not be BETTER."""
         nodes = self._ranked()
         nodes = nodes[: int(np.searchsorted(np.cumsum(self._counts(nodes)), joints, side="right"))]
         error = self._without(nodes)
@@ -101,8 +103,8 @@ class Choice:
         return ActiveRegion(np.sort(links[self.movable[links]]), error**0.5)
 
     def _counts(self, nodes: np.ndarray) -> np.ndarray:
-        """How many joints of each of `nodes` can move."""
-        return self.movable[self.partition.joint[nodes - self.partition.blocks]].sum(1)
+        """How many joints of each of `nodes` count."""
+        return self.counted[self.partition.joint[nodes - self.partition.blocks]].sum(1)
 
     def _without(self, nodes: np.ndarray) -> float:
         """What is left of all below `nodes`, squared."""

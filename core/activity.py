@@ -47,6 +47,8 @@ class Activity(Hierarchy):
         self._friction = np.append(model.friction, 0.0)[velocity]
         self._movable = np.zeros(self.partition.joints + 1, dtype=bool)
         self._movable[: model.n] = np.diff(model.coordinates.v_start) > 0
+        self._counted = self._movable.copy()
+        self._counted[: model.n][(model.parent < 0) & (model.coordinates.kinds == "free")] = False
         self.share = shares(model, self.partition)
         self._ball = np.isin(model.coordinates.kinds, ("spherical", "free"))
         self._rigid = RigidNodes(self.articulation, model)
@@ -156,8 +158,8 @@ class Activity(Hierarchy):
         self, links: np.ndarray, v: np.ndarray, transient: ApproximateAcceleration, interval: float, joints: int,
         *, kept: Sequence[int] | np.ndarray = (), enough: float = 0.0,
     ) -> ActiveRegion:  # fmt: skip
-        """The nodes with at most so many `joints` that are worth moving, where `fewest` takes single ones; those of the
-        links `kept` (l,) as long as they are good `enough`, see `Choice.region`."""
+        """The nodes with at most so many `joints`, beside those of what floats, that are worth moving, where `fewest`
+        takes single ones; those of the links `kept` (l,) as long as they are good `enough`, see `Choice.region`."""
         if not 0 <= joints <= self.model.n:
             raise ValueError(f"{joints} joints are to move; give a number from 0 to {self.model.n}")
         kept = self.partition.closure(self.partition.owner[self._links(kept)])
@@ -177,7 +179,8 @@ class Activity(Hierarchy):
         for nodes, values in ((owner, squares), (transient.frontier, interval * interval * transient.totals)):
             np.add.at(metric, nodes, values)
             np.add.at(metric, p.ancestry[nodes], values[:, None])
-        return Choice(p, np.union1d(p.closure(owner), transient.nodes), self.share * metric, self._movable)
+        nodes = np.union1d(p.closure(owner), transient.nodes)
+        return Choice(p, nodes, self.share * metric, self._movable, self._counted)
 
     def _after(
         self, links: np.ndarray, v: np.ndarray, transient: ApproximateAcceleration, interval: float

@@ -220,7 +220,8 @@ class Chooser:
             return self._movable, 0.0, False
         stands_in = True
         if threshold is None:
-            transient = self.activity.accelerations(before, v, joints=joints, compensated=True)
+            most = min(joints + len(self._floats), self.model.n)
+            transient = self.activity.accelerations(before, v, joints=most, compensated=True)
             region = self.activity.best(before, v, transient, span, joints, kept=kept, enough=UNSEEN / span)
         else:
             region, stands_in = self._within(before, v, span)

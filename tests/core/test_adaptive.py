@@ -393,3 +393,12 @@ def test_characters_may_be_given_in_any_order(free, adaptive):
     (active, world), (other_active, other_world) = paths
     assert (active == other_active).all()
     assert np.abs(world - other_world).max() < 1e-9
+
+
+def test_what_floats_takes_no_joints_from_a_number_of_them():
+    """A crowd of which fewer joints move than there are characters would fall like planks."""
+    model = compile_model(many([0, 1, 2, 3, 4, 5, 6, 7], free=True))
+    active = run(model, 5, state=thrown(model), adaptive=Adaptive(joints=6)).active
+    floats = model.parent < 0
+    assert active[1:, floats].all()
+    assert (active[1:, ~floats].sum(axis=1) == 6).all()
