@@ -55,6 +55,11 @@ class Cast:
         """What a bone is called where there may be several characters."""
         return f"{armature.name}/{bone}" if len(self.actors) > 1 else bone
 
+    @property
+    def standing(self) -> list[Prop]:
+        """The props whose shapes are the scenery, in its order."""
+        return [prop for prop in self.props if prop.shape and prop not in self.linked]
+
     def prop(self, thing) -> Prop:
         """The prop that an object is; of None, the world."""
         return next(prop for prop in self.props if prop.thing == thing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import bpy
 import numpy as np
@@ -276,6 +276,23 @@ def overlaps(passing: Iterable[tuple[str, str]], at_rest: Iterable[tuple[str, st
             "pose them apart at the start frame",
         )
         for one, other in sorted({*passing} - {*at_rest})
+    ]
+
+
+def stuck(inside: Iterable[tuple[str, str | int, float]], names: Sequence[str]) -> list[Problem]:
+    """Bones that are deep in obstacles as the character starts, as `Simulation.inside` has them; `names` of those that
+    stand still, without the ground's."""
+    deepest = {bone: (thing, depth) for bone, thing, depth in sorted(inside, key=lambda found: found[2])}
+    named = [*map(repr, names), "the ground"]
+    return [
+        Problem(
+            "inside",
+            (bone,),
+            f"it starts {depth:.2g} m inside {named[thing] if isinstance(thing, int) else repr(thing)}",
+            "pose it out of there at the start frame, else it is pushed out or stays stuck",
+            amount=f"{depth:.2g} m",
+        )
+        for bone, (thing, depth) in sorted(deepest.items())
     ]
 
 

@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 
 from ..core import Motion, Simulation, compile_model
+from ..core.shape import Scenery
 from . import casting, connection, effector, guiding, keying, nla, objection, scenery, stage
 from .adaptive_settings import OFF
 from .cast import Actor, assemble
@@ -46,9 +47,11 @@ def _look(armature) -> list[Problem]:
             found.append(error.problem)
     try:
         actor = start(armature)
-        found += objection.of_actor(actor) + _around(armature, actor)
-        passing = _passing(actor)
-        found += objection.overlaps(passing, _passing(_at_rest(actor)) if passing else ())
+        news, landing, names = _around(armature, actor)
+        found += objection.of_actor(actor) + news
+        begun = _begun(actor, landing)
+        found += objection.overlaps(begun.passing, _begun(_at_rest(actor), []).passing if begun.passing else ())
+        found += objection.stuck(begun.inside, names)
         _check_adaptive(actor, end + 1 - first)
         if SIMULATED not in actor.character.roles and connection.group(armature, first) == [armature]:
             objection.refuse_unmoved(armature)
@@ -86,14 +89,17 @@ def start(armature) -> Actor:
     return casting.actor_of(armature, still(armature, read_rig(armature), casting.frames(armature)[0]))
 
 
-def _around(armature, actor: Actor) -> list[Problem]:
-    """What is wrong with what there is to land on."""
+def _around(armature, actor: Actor) -> tuple[list[Problem], list[Scenery], list[str]]:
+    """What is wrong with what there is to land on, that, and the names of its objects."""
     settings = armature.armature_dynamics
     surface = surface_values(settings.scenery_surface)
     surroundings = finished(scenery.survey(settings.scenery, [armature], *casting.frames(armature), surface))
-    news = scenery.ground(settings.ground_height, actor.character.lowest, surface)[1] if settings.use_ground else []
-    obstacles = settings.use_ground or bool(surroundings.shapes)
-    return surroundings.warnings + news + objection.falls_forever(casting.gravity(armature), [actor], obstacles)
+    landing, news = list(surroundings.shapes.values()), []
+    if settings.use_ground:
+        plane, news = scenery.ground(settings.ground_height, actor.character.lowest, surface)
+        landing.append(plane)
+    news = news + objection.falls_forever(casting.gravity(armature), [actor], bool(landing))
+    return surroundings.warnings + news, landing, [thing.name for thing in surroundings.shapes]
 
 
 def _at_rest(actor: Actor) -> Actor:
@@ -104,11 +110,11 @@ def _at_rest(actor: Actor) -> Actor:
     return casting.actor_of(actor.armature, Source(frame, frame, rest[None], actor.source.worlds[-1:], frame))
 
 
-def _passing(actor: Actor) -> tuple[tuple[str, str], ...]:
-    """The pairs of bones that pass through each other from the start."""
+def _begun(actor: Actor, landing: list[Scenery]) -> Simulation:
+    """Its simulation as it begins, which knows what overlaps what."""
     cast = assemble([actor], [], set())
     motion = Motion(cast.poses, casting.frame_time())
-    return Simulation(compile_model(cast.linkage), motion=motion, frame_time=casting.frame_time()).passing
+    return Simulation(compile_model(cast.linkage), scenery=landing, motion=motion, frame_time=casting.frame_time())
 
 
 def check(armature) -> int:

@@ -91,6 +91,7 @@ class Take:
         self._adaptive = choose(model, armature.armature_dynamics.substeps, warnings)
         yield "prepare", 0.2
         self.simulation = simulation_of(armature, self.cast, start, cycle, model, fields, self._adaptive, warnings)
+        warnings += objection.stuck(self.simulation.inside, [prop.thing.name for prop in self.cast.standing])
         self._driven = bool(fields) or is_driven(self.cast, self._grips, self.simulation.world.guidance is not None)
         self._clock.append(time.perf_counter())
 

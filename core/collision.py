@@ -264,6 +264,19 @@ class Collider:
         The margins of two links add up, as does what their ways differ by. Pairs of which both links are `still`
         (n + 1,) are left out.
         """
+        touches = self._touches(poses, margin, still, travel)
+        return Contacts.none() if touches is None else self._contacts(*touches)
+
+    def overlaps(self, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The shapes (k,) and (k,) that touch or overlap in poses (n + 1, 4, 4), and their gaps (k,) [m]; those of
+        links are numbered in turn, then those of the scenery."""
+        a, b, *_, gap, _ = self._touches(poses, 0.0, None, None) or (np.empty(0, np.intp),) * 7
+        return a, b, gap
+
+    def _touches(
+        self, poses: np.ndarray, margin: float | np.ndarray, still: np.ndarray | None, travel: np.ndarray | None
+    ) -> tuple[np.ndarray, ...] | None:
+        """For `contacts` which shapes touch which, and how; None where none do."""
         g = self.geometry
         placed = g.placed(poses)
         slot = g.slot[: self.moving]
@@ -288,10 +301,9 @@ class Collider:
             a, b, part, reach = self._near(placed, reach, margin, travel, still)
             for p, q, touches in self.touching.touch(placed, a, b, part, reach):
                 found.append((p[touches.pair], q[touches.pair], *touches[1:]))
-        if not found:
-            return Contacts.none()
-        a, b, *rest = found[0] if len(found) == 1 else [np.concatenate(column) for column in zip(*found, strict=True)]
-        return self._contacts(a, b, *rest)
+        if len(found) > 1:
+            return tuple(np.concatenate(column) for column in zip(*found, strict=True))
+        return found[0] if found else None
 
     def _near(
         self, placed: Placed, reach: np.ndarray, margin: np.ndarray, travel: np.ndarray | None, still: np.ndarray | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .model import Model
 from .world import World
 
 PASSING = 0.25
@@ -29,6 +30,27 @@ def let_through(world: World, poses: np.ndarray) -> tuple[World, tuple[tuple[str
     return world, passing
 
 
+def inside(world: World, poses: np.ndarray) -> tuple[tuple[str, str | int, float], ...]:
+    """The links that are in scenery by more than PASSING of their thickness in poses (links + 1, 4, 4) of the slots:
+    their names, which of the scenery it is, the name of the link where it is one, and how deep they are [m]. They are
+    pushed out gently, or held by what they are stuck through."""
+    model, geometry = world.model, world.collider.geometry
+    a, b, gap = world.collider.overlaps(poses)
+    link_of = np.full(model.assembly.links + 1, model.n)
+    link_of[model.assembly.slot] = np.arange(model.n)
+    scenery, thickness = _scenery(model), _thickness(model)
+    # whichever of the two is none of the scenery
+    swap = scenery[link_of[geometry.slot[a]]]
+    a, b = np.where(swap, b, a), np.where(swap, a, b)
+    one, other = link_of[geometry.slot[a]], link_of[geometry.slot[b]]
+    found: dict[tuple[str, str | int], float] = {}
+    for k in np.flatnonzero(~scenery[one] & scenery[other] & (gap < -PASSING * thickness[one])):
+        thing = model.names[other[k]] if other[k] < model.n else int(b[k]) - world.collider.moving
+        pair = model.names[one[k]], thing
+        found[pair] = max(found.get(pair, 0.0), -float(gap[k]))
+    return tuple((link, thing, depth) for (link, thing), depth in found.items())
+
+
 def _overlapping(world: World, poses: np.ndarray, others: bool = True) -> set[tuple[str, str]]:
     """The pairs of links of one body that overlap in poses (links + 1, 4, 4) of the slots, and with `others` those of
     two that do so deeply."""
@@ -37,10 +59,19 @@ def _overlapping(world: World, poses: np.ndarray, others: bool = True) -> set[tu
     link_of = np.full(model.assembly.links + 1, -1)
     link_of[model.assembly.slot] = np.arange(model.n)
     one, other = link_of[contacts.link], link_of[contacts.other]
-    scenery = np.append(np.bincount(model.trees, ~model.keyed, model.n)[model.trees] == 0, True)
-    thickness = np.array([min((shape.thickness for shape in own), default=0.0) for own in model.shapes] + [0.0])
+    scenery, thickness = _scenery(model), _thickness(model)
     trees = np.append(model.trees, -1)
     deep = others & (contacts.gap < -PASSING * np.minimum(thickness[one], thickness[other]))
     overlap = (trees[one] == trees[other]) & (contacts.gap < -TOUCHING * world.size)
     through = ~scenery[one] & ~scenery[other] & (deep | overlap)
     return {tuple(sorted((model.names[a], model.names[b]))) for a, b in zip(one[through], other[through])}
+
+
+def _scenery(model: Model) -> np.ndarray:
+    """Which links are as good as scenery (n + 1,), the world last."""
+    return np.append(np.bincount(model.trees, ~model.keyed, model.n)[model.trees] == 0, True)
+
+
+def _thickness(model: Model) -> np.ndarray:
+    """How thick links are where they are thinnest (n + 1,) [m], the world last."""
+    return np.array([min((shape.thickness for shape in own), default=0.0) for own in model.shapes] + [0.0])

@@ -21,7 +21,7 @@ from .kinematics import Kinematics, Motions, kinematics, motions
 from .linkage import Closure, LinkageError
 from .model import Model, State
 from .motion import Follower, Motion
-from .overlaps import let_through
+from .overlaps import inside, let_through
 from .rest import CREEP, Rest
 from .shape import Scenery
 from .structure import Event
@@ -102,6 +102,9 @@ class Simulation:
         """Pairs of links that go through each other, as they overlap from the start."""
         if self.passing:
             self.system = replace(self.system, world=world)
+        self.inside = inside(world, self.system.poses(self.state))
+        """Links that are deep in scenery from the start, which of it, a link's name where it is one, and how deep
+        [m]."""
         self._frames: list[tuple] = []
         self._touches: list[tuple] = []
         self._seconds: list[float] = []

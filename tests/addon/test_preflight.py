@@ -41,6 +41,22 @@ def test_overlaps_of_the_start_pose_are_told_from_those_of_the_rest(person):
     assert "overlap" not in problems(person)
 
 
+def test_bones_that_start_in_obstacles_are_told_with_what_they_are_in(person):
+    """A hand in a wall leaps out of it or stays stuck: nobody finds out why who is not told which."""
+    hand = person.matrix_world @ person.pose.bones["hand.L"].center
+    wall = cube(hand, (0.2, 0.2, 0.2), size=1.0)
+    wall.name = "Wall"
+    body(wall, shape="BOX")
+    bones, text, _ = problems(person)["inside"]
+    assert "hand.L" in bones and "thigh.R" not in bones
+    assert re.match(r"\S+: it starts 0\.\d+ m inside 'Wall'; pose it out of there at the start frame", text)
+    told = [each.as_dict() for each in preflight.look(person) if each.code == "inside"]
+    assert {each["bone"] for each in told} == set(bones)
+    assert all(each in [warning.as_dict() for warning in simulate(person, end=3).warnings] for each in told)
+    wall.location.x += 5.0
+    assert "inside" not in problems(person)
+
+
 def test_limits_that_the_start_pose_violates_are_listed_with_how_much(person):
     """A knee bent the wrong way."""
     shin = person.pose.bones["shin.L"]
@@ -161,7 +177,7 @@ def test_nothing_to_land_on_is_said(person):
     fix(person, "nothing_below")
     assert person.armature_dynamics.use_ground
     person.armature_dynamics.use_ground = False
-    person.armature_dynamics.scenery = collected(cube())
+    person.armature_dynamics.scenery = collected(cube((0, 0, -1)))
     assert problems(person) == {}
     person.armature_dynamics.scenery = None
     bpy.context.scene.use_gravity = False

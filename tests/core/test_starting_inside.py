@@ -9,8 +9,9 @@ from free_bodies import ON_LINKS, bodies, cube, places, run, shape
 from core.joint import Joint
 from core.linkage import Link, Linkage
 from core.mechanisms import humanoid
-from core.model import Model, compile_model
-from core.shape import Box, Cylinder, Hull, Plane, Sphere
+from core.model import Model, State, compile_model
+from core.motion import Motion
+from core.shape import Box, Capsule, Cylinder, Hull, Plane, Sphere
 from core.simulation import Simulation
 
 
@@ -81,3 +82,33 @@ def test_what_starts_wholly_inside_scenery_comes_out(kind, land):
     height = places(simulation, "b0")[:, 2]
     assert height[-1] > 1.02
     assert np.diff(height).max() * 24 <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "height", "depth"),
+    [("sphere", 1.05, 0.05), ("sphere", 1.08, None), ("box", 1.06, 0.04), ("box", 1.2, None), ("capsule", 0.4, 0.7)],
+)
+def test_what_starts_deep_in_scenery_is_told_by_name(kind, height, depth):
+    """Who wonders why a limb leaps or hangs finds it named; feet that sink in a little are not worth a word."""
+    own = {
+        "sphere": Sphere(np.zeros(3), 0.1), "box": Box(np.zeros(3), np.full(3, 0.1)),
+        "capsule": Capsule(np.zeros(3), np.array([0.0, 0.0, 1.0]), 0.1),
+    }[kind]  # fmt: skip
+    model, _ = bodies({"shapes": [own]}, {"shapes": [shape("sphere")]})
+    at = np.tile([1.0, 0, 0, 0, 0, 0, 3.0], 2)
+    at[4:7] = (0.0, 0.0, height)
+    inside = Simulation(
+        model, scenery=[Sphere(np.array([0.0, 9.0, 0.0]), 1.0), LANDS["plane"]], state=State(at, np.zeros(12))
+    ).inside
+    assert [(link, thing) for link, thing, _ in inside] == ([("b0", 1)] if depth else [])
+    assert [deep for _, _, deep in inside] == pytest.approx([depth] if depth else [])
+
+
+@pytest.mark.parametrize("plate", [Box(np.zeros(3), np.array([1.0, 1.0, 0.01])), cube(np.array([1.0, 1.0, 0.01]))])
+def test_what_is_stuck_through_something_is_told_with_its_name(plate):
+    """A beam through a plate, which a link that is keyed carries: who looks for it finds both."""
+    linkage = Linkage()
+    linkage.add(Link("beam", Joint("free"), shapes=[Box(np.zeros(3), np.array([0.05, 0.05, 0.5]))]))
+    linkage.add(Link("plate", Joint("fixed"), shapes=[plate], keyed=True))
+    motion = Motion(np.tile(np.eye(4), (2, 2, 1, 1)), 1 / 24)
+    assert Simulation(compile_model(linkage), motion=motion).inside == (("beam", "plate", pytest.approx(0.51)),)
