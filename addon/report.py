@@ -23,7 +23,9 @@ LIMIT_DEG = 1.0
 PENETRATION = 0.01
 """Part of the character's height."""
 ENERGY = 1e-3
-"""Part of mass · gravity · size: the height, or the length of what lies."""
+"""Part of mass · gravity · size, the height or the length of what lies, and MOTION times the energy of motion."""
+MOTION = 0.2
+"""As the core measures gains: what flies fast or weighs nothing has rounding errors that its weight does not tell."""
 PROMISED_HEIGHT = 2.0
 ROUNDINGS = 4
 """Places far from the origin are allowed so many roundings of Blender's single precision."""
@@ -166,13 +168,13 @@ class Report:
         return [line for _, line in gathered(others, notes=True)] + lines
 
     def judge(
-        self, height: float, length: float, weight: float, reach: float, driven: bool, exact: Sequence[bool] = (),
-        allowed: tuple[float, float] = (0.0, 0.0), controlled: bool = False,
+        self, height: float, length: float, weight: float, motion: float, reach: float, driven: bool,
+        exact: Sequence[bool] = (), allowed: tuple[float, float] = (0.0, 0.0), controlled: bool = False,
     ) -> None:  # fmt: skip
         """Adds a warning for each broken promise, and sets `ok`. `height` and `length` (its largest extent) [m],
-        `weight` [N], `reach` the largest coordinate [m]; a `driven` character may gain energy; `exact` connections do
-        not come apart; fewer keys are `allowed` to change so much [m, rad]; `controlled` rigs are posed through many
-        constraints, each of which rounds."""
+        `weight` [N], the most energy of `motion` [J], `reach` the largest coordinate [m]; a `driven` character may gain
+        energy; `exact` connections do not come apart; fewer keys are `allowed` to change so much [m, rad]; `controlled`
+        rigs are posed through many constraints, each of which rounds."""
         size = max(1.0, height / PROMISED_HEIGHT)
         rounding = ROUNDINGS * float(np.spacing(np.float32(reach)))
         # controls that are moved to their place have keys of that, which may be fewer
@@ -208,7 +210,7 @@ class Report:
             if promised
         ]
         if not driven:
-            most = ENERGY * weight * max(height, length)
+            most = ENERGY * (weight * max(height, length) + MOTION * motion)
             promises.append(("energy", self.energy_gain_max_J, most, "J", "energy was gained"))
         for code, value, most, unit, what in promises:
             if not value <= most:
@@ -230,6 +232,14 @@ def measured(trajectory: Trajectory) -> dict:
         "contacts_max": int(trajectory.contacts.max()),
         "blender": bpy.app.version_string,
     }
+
+
+def motion_energy(simulation: Simulation) -> float:
+    """The most energy [J] that motion and springs have in a frame."""
+    model, trajectory = simulation.model, simulation.trajectory
+    world = trajectory.world
+    centers = world[..., :3, 3] + (world[..., :3, :3] @ model.center[:, :, None])[..., 0]
+    return float((trajectory.energy + (model.mass @ centers) @ simulation.world.gravity).max())
 
 
 def jams(simulation: Simulation, start: int) -> list[Problem]:

@@ -23,7 +23,7 @@ from .problem import Problem
 from .progress import named
 from .puppet import Puppets
 from .renamed import follow_names
-from .report import Report, held, jams, measured
+from .report import Report, held, jams, measured, motion_energy
 from .rig import read_rig
 from .unkeyed import Unkeyed
 
@@ -156,6 +156,7 @@ class Take:
             height=max(actor.character.height for actor in cast.actors),
             length=max(float(actor.character.rig.extent.max()) for actor in cast.actors),
             weight=float(simulation.model.mass.sum()) * float(np.linalg.norm(gravity(self.armature))),
+            motion=motion_energy(simulation),
             reach=fidelity.reach_m,
             driven=self._driven or performed,
             exact=[not grip.springy for grip in self._grips],

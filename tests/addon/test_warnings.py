@@ -1,11 +1,13 @@
 """Warnings are short enough to be read, and nothing of what they leave out is lost."""
 
 import bpy
+import numpy as np
 import pytest
 from armature_dynamics.addon import words
 from armature_dynamics.addon.problem import Problem, gathered, listed
-from armature_dynamics.addon.report import Report
+from armature_dynamics.addon.report import Report, motion_energy
 from armature_dynamics.addon.scenery import Surroundings
+from armature_dynamics.core import Joint, Link, Linkage, Simulation, compile_model
 from rigs import make_rig, simulate
 
 FINGERS = 40
@@ -68,3 +70,26 @@ def test_every_list_is_cut_short():
     lines = Report.landing(type("Told", (), {"scenery": {}, "contacts_max": 0, "passing": passing})())
     assert lines[-1].endswith("a5 and b5 and 2 more")
     assert words.said(lines[-1], "de").endswith(" und 2 weitere")
+
+
+@pytest.mark.parametrize(
+    ("weight", "motion", "most"), [(98.1, 0.0, 0.1962), (0.0, 4652.0, 0.93), (98.1, 4652.0, 1.127)]
+)
+def test_the_energy_that_may_be_gained_grows_with_what_there_is(weight, motion, most):
+    """What tumbles without weight has nothing else that rounding errors could be compared with."""
+    for gained, is_ok in ((2e-12, True), (0.99 * most, True), (1.01 * most, False)):
+        measured = dict.fromkeys(("joint_separation_max_m", "bake_error_max_m", "bake_error_max_deg"), 0.0)
+        measured |= {"penetration_max_m": 0.0, "limit_violation_max_deg": 0.0, "energy_gain_max_J": gained}
+        report = Report("", "", "", 1, 6, 2, 1, {}, {}, **measured)
+        report.judge(2.0, 2.0, weight, motion, 1.0, driven=False)
+        assert report.ok == is_ok
+        assert [warning.code for warning in report.warnings] == ([] if is_ok else ["energy"])
+
+
+def test_the_energy_of_motion_leaves_out_that_of_height():
+    """Literal: 10 kg that fall for a second; where zero height is means nothing."""
+    linkage = Linkage()
+    linkage.add(Link("stone", Joint("free"), np.array([0.0, 0.0, 50.0]), mass=10.0, center_of_mass=[0.0, 0.1, 0.0]))
+    simulation = Simulation(compile_model(linkage))
+    list(simulation.run(25))
+    assert motion_energy(simulation) == pytest.approx(0.5 * 10.0 * 9.81**2, rel=1e-6)
