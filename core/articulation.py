@@ -65,7 +65,6 @@ class Articulation:
         self.pairs, self.linear = np.zeros((p.nodes + 1, 2, 12, 12)), np.zeros((p.nodes + 1, 12, 2))
         self.eta = np.zeros(p.nodes + 1)
         self.shape = np.zeros((inner, 12 * p.arity, m + 12))
-        self._ports = self.shape.reshape(inner, p.arity, 2, 6, p.arity + 1, 6)
         self._ports[:, 0, 0, :, -2] = self._ports[np.arange(inner), p.tip_child, 1, :, -1] = _SIX
         self.ones = np.ones(p.arity)
         self.answer, self.start = np.zeros((inner, 2 * m, m + 12)), np.zeros((inner, 2 * m))
@@ -79,6 +78,12 @@ class Articulation:
         self.opens = p.opens
         self._axes(model)
         self._leaves(model, gravity)
+
+    @property
+    def _ports(self) -> np.ndarray:
+        """`shape` by children, handles, and joints; no attribute, as copies of two would be of two arrays."""
+        p = self.partition
+        return self.shape.reshape(len(self.shape), p.arity, 2, 6, p.arity + 1, 6)
 
     def _leaves(self, model: Model, gravity: np.ndarray) -> None:
         p = self.partition

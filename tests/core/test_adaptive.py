@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -402,3 +403,14 @@ def test_what_floats_takes_no_joints_from_a_number_of_them():
     floats = model.parent < 0
     assert active[1:, floats].all()
     assert (active[1:, ~floats].sum(axis=1) == 6).all()
+
+
+def test_a_copy_of_a_simulation_goes_on_as_it_would():
+    """Whoever keeps one to come back to must get the same motion."""
+    model = compile_model(without_shapes(chain(12, "spherical", damping=1e-2)))
+    simulation = Simulation(model, substeps=12, state=swinging(model), adaptive=Adaptive(threshold=1e-3))
+    list(simulation.run(3))
+    copied = deepcopy(simulation)
+    for each in (simulation, copied):
+        list(each.run(3))
+    np.testing.assert_array_equal(simulation.trajectory.world, copied.trajectory.world)
