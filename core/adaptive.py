@@ -130,7 +130,7 @@ class Chooser:
         most = len(self._movable)
         if adaptive.joints is not None and adaptive.joints > most:
             raise ValueError(f"{adaptive.joints} joints are to be active; the model has {most}, give no more")
-        if world.acting:
+        if world.fields or world.guidance:
             raise ValueError(
                 "force fields and Follow act on every link, adaptive simulation moves few; use one of them"
             )
@@ -145,7 +145,20 @@ class Chooser:
 
     def changed(self, world: World) -> Chooser:
         """The chooser for a world whose structure has changed."""
-        return self if world.model is self.model else Chooser(self.adaptive, world, self.frame_time)
+        if world.model is self.model:
+            return self
+        adaptive = self.adaptive
+        if adaptive.weights is not None:
+            adaptive = replace(adaptive, weights=_still_weighing(adaptive.weights, self.model, world))
+        chooser = Chooser(adaptive, world, self.frame_time)
+        if adaptive.budget is not None:
+            chooser._joints = min(self._joints, chooser._joints)
+        return chooser
+
+    @property
+    def idle(self) -> bool:
+        """Whether no joint of the model can move."""
+        return not len(self._movable)
 
     def took(self, seconds: float) -> None:
         """Notes how long a step took, which a time budget is kept by."""
@@ -251,11 +264,23 @@ def reaches(model: Model, reach: np.ndarray) -> np.ndarray:
     for i in range(model.n - 1, -1, -1):
         if (p := model.parent[i]) >= 0:
             far[p] = max(far[p], far[i] + np.sqrt((model.placement[i, :3, 3] ** 2).sum()))
-    size = max(far.max(initial=0.0), 1e-300)
+    size = far.max(initial=0.0) or 1.0
     result = np.repeat(np.maximum(far / size, 1e-6), np.diff(c.v_start))
     slides = np.concatenate((c.v_start[c.slides], (c.v_start[c.free][:, None] + np.arange(3, 6)).reshape(-1)))
     result[slides] = 1.0 / size
     return result
+
+
+def _still_weighing(weights: np.ndarray | Sequence[np.ndarray], before: Model, world: World) -> list[np.ndarray]:
+    """The weights of a model `before` joints of it were cut, as matrices, for the world's, which has it now: what is
+    cut floats, moves whatever it weighs, and counts as it does without weights."""
+    now = world.model
+    reach = reaches(now, world.reach) ** 2
+    if isinstance(weights, np.ndarray) and weights.ndim == 1:
+        weights = [np.diag(part) for part in np.split(weights, before.coordinates.v_start[1:-1])]
+    cut = before.coordinates.kinds != now.coordinates.kinds
+    floats = [np.diag(part) for part in np.split(reach, now.coordinates.v_start[1:-1])]
+    return [floats[i] if cut[i] else weights[i] for i in range(now.n)]
 
 
 def _pressed(state: State) -> np.ndarray:

@@ -164,7 +164,7 @@ class System:
 
     def _entered(self, path: Advance, h: float) -> System:
         """With the hybrid body in place of the model, where there is one, chosen anew where that is due."""
-        if self.chooser is None:
+        if self.chooser is None or self.chooser.idle:
             return self
         if self.hybrid is None or self.hybrid.due(path.state.time):
             return self._chosen(path, h)

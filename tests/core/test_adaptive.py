@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from core import Adaptive, Joint, Link, Linkage, Plane, Simulation, State, World, compile_model
 from core.activity import Activity
 from core.adaptive import INTERVAL, SPAN, Chooser, _pressed, _pulls
+from core.grip import Grip
 from core.hybrid_model import HybridModel, stopped
 from core.kinematics import kinematics, link_poses, motions
 from core.mechanisms import chain, humanoid, random_coordinates, random_tree
@@ -403,6 +404,47 @@ def test_what_floats_takes_no_joints_from_a_number_of_them():
     floats = model.parent < 0
     assert active[1:, floats].all()
     assert (active[1:, ~floats].sum(axis=1) == 6).all()
+
+
+@pytest.mark.parametrize("adaptive", [Adaptive(threshold=1e-3), Adaptive(joints=0), Adaptive(budget=1.0)])
+def test_where_nothing_or_only_a_point_can_move_it_is_the_exact_method(adaptive):
+    """A statue, and a stone without a shape: there is nothing to choose, and no size to measure by."""
+    for kind, moves in (("fixed", 0), ("free", 1)):
+        linkage = Linkage()
+        linkage.add(Link("body", Joint(kind)))
+        model = compile_model(linkage)
+        path, exact = run(model, 5, adaptive=adaptive), run(model, 5)
+        assert path.active[-1].sum() == moves
+        assert np.abs(path.world - exact.world).max() < 1e-12
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(1.0, 37.0), [np.eye(3)] * 12])
+def test_a_joint_may_be_cut_whatever_weighs_and_who_holds_it(weights):
+    """The cut link has other freedoms than it was weighed with, and a hand goes on holding it."""
+    model = compile_model(without_shapes(chain(12, "spherical", damping=1e-2)))
+    ends = []
+    for adaptive in (Adaptive(threshold=0.0), Adaptive(threshold=1e-6, weights=weights), Adaptive(joints=3)):
+        simulation = Simulation(model, substeps=12, state=swinging(model), adaptive=adaptive)
+        frames = simulation.run(8)
+        next(frames), next(frames)
+        aim = simulation.hold(Grip("link.11"))
+        aim.stiffness = np.array([50.0, 0.0])
+        next(frames)
+        simulation.cut("link.6")
+        list(frames)
+        ends.append(simulation.trajectory)
+    exact, near, few = ends
+    assert np.abs(exact.world - near.world)[:, :, :3, 3].max() < 1e-4
+    assert few.active[4:, 6].all()
+    assert (few.active[4:].sum(axis=1) <= 4).all()
+
+
+def test_a_time_budget_lasts_when_joints_are_cut():
+    """A cut must not cost a frame in which all joints move."""
+    model = compile_model(without_shapes(chain(60, damping=1e-2)))
+    cuts = ((8.5 / 24, "link.30"),)
+    path = run(model, 12, state=swinging(model), adaptive=Adaptive(budget=1e-6, interval=5), cuts=cuts)
+    assert path.active[8:].sum(axis=1).max() < path.active[1].sum()
 
 
 def test_a_copy_of_a_simulation_goes_on_as_it_would():
