@@ -15,9 +15,9 @@ import numpy as np
 
 from .active_region import ActiveRegion
 from .activity import Activity
-from .checks import whole
+from .checks import are_numbers, whole
 from .contact import tangents
-from .hierarchy import ranges
+from .hierarchy import joint_weights, ranges
 from .hybrid_model import HybridModel, stopped
 from .kinematics import link_poses
 from .model import Model, State
@@ -67,9 +67,9 @@ class Adaptive:
     def __post_init__(self) -> None:
         if sum(value is not None for value in (self.threshold, self.joints, self.budget)) != 1:
             raise ValueError("adaptive simulation needs one of a threshold, a number of joints or a time budget")
-        if self.threshold is not None and not (np.isfinite(self.threshold) and self.threshold >= 0):
+        if self.threshold is not None and not (are_numbers(self.threshold) and self.threshold >= 0):
             raise ValueError(f"the error threshold is {self.threshold}; give a finite number of at least zero")
-        if self.budget is not None and not (np.isfinite(self.budget) and self.budget > 0):
+        if self.budget is not None and not (are_numbers(self.budget) and self.budget > 0):
             raise ValueError(f"the time budget is {self.budget} s; give a positive number")
         for name, least in (("joints", 0), ("interval", 1)):
             if (value := getattr(self, name)) is not None:
@@ -275,9 +275,7 @@ def _still_weighing(weights: np.ndarray | Sequence[np.ndarray], before: Model, w
     """The weights of a model `before` joints of it were cut, as matrices, for the world's, which has it now: what is
     cut floats, moves whatever it weighs, and counts as it does without weights."""
     now = world.model
-    reach = reaches(now, world.reach) ** 2
-    if isinstance(weights, np.ndarray) and weights.ndim == 1:
-        weights = [np.diag(part) for part in np.split(weights, before.coordinates.v_start[1:-1])]
+    reach, weights = reaches(now, world.reach) ** 2, joint_weights(before, weights)
     cut = before.coordinates.kinds != now.coordinates.kinds
     floats = [np.diag(part) for part in np.split(reach, now.coordinates.v_start[1:-1])]
     return [floats[i] if cut[i] else weights[i] for i in range(now.n)]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .articulation import Articulation
+from .checks import are_numbers, several
 from .joint import Coordinates
 from .model import SUBSPACE, Model
 from .partition import partition
@@ -91,23 +92,36 @@ def vector(name: str, values: np.ndarray, size: int) -> np.ndarray:
     return values
 
 
-def _factors(model: Model, weights: np.ndarray | Sequence[np.ndarray], joints: int) -> np.ndarray:
-    """Factors C (joints + 1, 6, 6) of the weights W = Cᵀ C of the joints, along their axes."""
-    factors = np.zeros((joints + 1, 6, 6))
-    start = model.coordinates.v_start
-    diagonal = isinstance(weights, np.ndarray) and weights.ndim == 1
-    if len(weights) != (model.nv if diagonal else model.n):
+def joint_weights(model: Model, weights: np.ndarray | Sequence) -> list[np.ndarray]:
+    """The weights of each link's joint as a matrix. Raises ValueError where they are none of the model's."""
+    weights = weights if isinstance(weights, np.ndarray) and weights.ndim else several("weights", weights)
+    numbers = are_numbers(weights, -1) or (isinstance(weights, np.ndarray) and weights.ndim == 1)
+    if len(weights) != (model.nv if numbers else model.n):
         raise ValueError(f"there are {len(weights)} weights; give {model.nv} numbers or {model.n} matrices")
-    for i, kind in enumerate(model.coordinates.kinds.tolist()):
-        axes = [axis for axis, _ in SUBSPACE[kind]]
-        d = len(axes)
-        W = np.diag(weights[start[i] : start[i + 1]]) if diagonal else np.asarray(weights[i], dtype=float)
-        if not d:
-            continue
-        fits = W.shape == (d, d) and np.isfinite(W).all() and np.abs(W - W.T).max() <= 1e-12 * np.abs(W).max()
-        if not fits or np.linalg.eigvalsh(W)[0] <= 0:
+    start, result = model.coordinates.v_start, []
+    for i, d in enumerate(np.diff(start).tolist()):
+        W = np.diag(weights[start[i] : start[i + 1]]) if numbers else weights[i]
+        if d and not _weighs(W, d):
             raise ValueError(
                 f"the weight of {model.names[i]!r} is no symmetric positive definite matrix of {d} rows; give one"
             )
-        factors[i][np.ix_(axes, axes)] = np.linalg.cholesky(W).T
+        result.append(np.asarray(W, dtype=float) if d else np.zeros((0, 0)))
+    return result
+
+
+def _weighs(W: object, d: int) -> bool:
+    """Whether W is a symmetric positive definite matrix (d, d)."""
+    if not (are_numbers(W, -1, -1) and np.shape(W) == (d, d)):
+        return False
+    W = np.asarray(W, dtype=float)
+    return bool(np.abs(W - W.T).max() <= 1e-12 * np.abs(W).max() and np.linalg.eigvalsh(W)[0] > 0)
+
+
+def _factors(model: Model, weights: np.ndarray | Sequence[np.ndarray], joints: int) -> np.ndarray:
+    """Factors C (joints + 1, 6, 6) of the weights W = Cᵀ C of the joints, along their axes."""
+    factors = np.zeros((joints + 1, 6, 6))
+    for i, (kind, W) in enumerate(zip(model.coordinates.kinds.tolist(), joint_weights(model, weights))):
+        axes = [axis for axis, _ in SUBSPACE[kind]]
+        if axes:
+            factors[i][np.ix_(axes, axes)] = np.linalg.cholesky(W).T
     return factors

@@ -278,7 +278,8 @@ def test_people_fall_alike_and_touch_the_same_ground():
     "settings",
     [
         {}, {"threshold": 0.1, "joints": 3}, {"threshold": -1.0}, {"threshold": np.nan}, {"joints": -1},
-        {"joints": 2.5}, {"budget": 0.0}, {"threshold": 0.1, "interval": 0},
+        {"joints": 2.5}, {"budget": 0.0}, {"threshold": "small"}, {"threshold": [1.0, 2.0]}, {"budget": [1.0]},
+        {"threshold": 0.1, "interval": 0},
     ],
 )  # fmt: skip
 def test_settings_that_are_none_are_refused_in_a_line(settings):
@@ -295,6 +296,19 @@ def test_budgets_and_weights_are_checked_against_the_model():
     weights = [np.eye(1)] * 3 + [-np.eye(1), np.eye(1)]
     with pytest.raises(ValueError, match=r"link\.3"):
         Simulation(model, adaptive=Adaptive(joints=2, weights=weights))
+    for wrong in (3.0, np.array(3.0), ["a"] * 5, [[1.0], [1.0, 2.0]], [1.0] * 4, np.full(5, np.nan)):
+        with pytest.raises(ValueError, match=r"^[^\n]+; give [^\n]+$"):
+            Simulation(model, adaptive=Adaptive(joints=2, weights=wrong))
+
+
+def test_weights_may_be_a_list_of_numbers():
+    """A list is refused nowhere else, and its length was told to be what it was."""
+    model = compile_model(chain(5))
+    listed, array = (
+        run(model, 5, state=swinging(model), adaptive=Adaptive(joints=2, weights=weights)).world
+        for weights in ([1.0, 2.0, 3.0, 4.0, 5.0], np.arange(1.0, 6.0))
+    )
+    np.testing.assert_array_equal(listed, array)
 
 
 def test_contacts_are_looked_for_everywhere_once_something_is_far_from_where_it_was():
