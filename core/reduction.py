@@ -224,10 +224,13 @@ class _Search:
         return False
 
     def give_up(self) -> None:
-        """Keeps all keys of the joints whose errors still add up to too much."""
+        """Keeps all keys of the joints whose errors still add up to too much; what is left then is rounding."""
         while self.excess.max(initial=0.0) > 1:
             late = np.where((self.excess > 1).any(axis=0), 0.0, np.inf)
-            self.kept |= self._upward(late[None]) == 0
+            more = self._upward(late[None]) == 0
+            if self.kept[:, more[0]].all():
+                return
+            self.kept |= more
             self._weigh(curve.fitted(self.channels, self.kept)[0])
 
     def _weigh(self, channels: np.ndarray) -> None:

@@ -209,6 +209,12 @@ def test_a_single_frame_is_kept():
     assert finished(reduced(slider(np.ones((1, 3))), 1e-3, 1e-3, np.zeros(1, dtype=bool))).all()
 
 
+def test_tolerances_below_rounding_keep_all_keys():
+    """What remains of the errors then is rounding, which no further key takes away."""
+    rig = Rig(np.random.default_rng(3), 30, 4, 1.0)
+    assert finished(reduced(rig.skeleton(), 1e-20, 1e-20, np.zeros(30, dtype=bool))).all()
+
+
 def test_long_motions_are_reduced_in_pieces(monkeypatch):
     """A minute must not take gigabytes; the pieces meet in keys."""
     monkeypatch.setattr(reduction, "PIECE", 50)
