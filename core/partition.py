@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from .binary_tree import BinaryTree
+from .checks import whole
 
 ARITY = 3
 """Children of a node. A step of a molecule under 1,000 forces takes 15.1, 14.4, 15.4 and 17.5 ms with 2, 3, 4 and 5."""
@@ -162,6 +163,7 @@ def partition(
     """
     if arity < 2:
         raise ValueError(f"a partition's arity is {arity}; give at least 2")
+    most = whole("the number of freedoms in a block", most, 0)
     parent = np.asarray(parent, dtype=int)
     freedoms = np.ones_like(parent) if freedoms is None else freedoms
     rank = np.arange(len(parent)) if rank is None else rank

@@ -188,6 +188,7 @@ REFUSED = {
         quasi.model, weights=[[[1.0]], [[np.nan]], [[1.0]]]
     ),
     "arity is 1": lambda quasi: QuasiStatics(quasi.model, arity=1),
+    "freedoms in a block is -1; give a whole number": lambda quasi: QuasiStatics(quasi.model, most=-1),
 }
 
 
