@@ -18,7 +18,7 @@ from .dynamics import GRAVITY
 from .error_queue import ApproximateAcceleration, Descent, Measure
 from .hierarchy import Hierarchy, ranges, vector
 from .loop_forces import LoopForces
-from .model import Model
+from .model import Model, State
 from .partition import ARITY
 
 FRAMES = ("world", "link")
@@ -52,7 +52,7 @@ class QuasiStatics(Hierarchy):
         super().__init__(model, DenseArticulation, gravity, weights, arity, most)
         self.measure = Measure(measure)
         if q is not None:
-            self.q = vector("q", q, model.nq).copy()
+            self.q = self._checked(q)
         if forces is not None:
             self._forces = vector("forces", forces, model.nv).copy()
         self._in_world, self._in_link = np.zeros((model.n, 6)), np.zeros((model.n, 6))
@@ -130,10 +130,14 @@ class QuasiStatics(Hierarchy):
 
     def place(self, q: np.ndarray) -> None:
         """Puts all joints at coordinates `q` (nq,); the next solution brings everything up to date."""
-        self.q = vector("q", q, self.model.nq).copy()
+        self.q = self._checked(q)
         self._place(np.arange(self.model.n))
         self._moved = np.arange(self.partition.nodes)
         self._descent = None
+
+    def _checked(self, q: np.ndarray) -> np.ndarray:
+        """A copy of coordinates from outside, which turn links by unit quaternions."""
+        return self.model.checked(State(vector("q", q, self.model.nq), np.zeros(self.model.nv))).q.copy()
 
     @property
     def loops(self) -> Loops:

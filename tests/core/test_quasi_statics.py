@@ -181,6 +181,12 @@ REFUSED = {
     "forces has shape": lambda quasi: quasi.actuate([0], np.zeros(3)),
     "the step is nan": lambda quasi: quasi.step(0.0, np.nan),
     "q has shape": lambda quasi: QuasiStatics(quasi.model, np.zeros(2)),
+    "by a quaternion of length 0; give unit ones": lambda _: QuasiStatics(
+        compile_model(chain(2, "spherical")), np.zeros(8)
+    ),
+    "by a quaternion of length 2; give unit ones": lambda _: QuasiStatics(compile_model(chain(1, "spherical"))).place(
+        np.array([2.0, 0.0, 0.0, 0.0])
+    ),
     "gravity has shape": lambda quasi: QuasiStatics(quasi.model, gravity=np.zeros(2)),
     "there are 2 weights": lambda quasi: QuasiStatics(quasi.model, weights=np.ones(2)),
     "weight of 'link.0' is no symmetric": lambda quasi: QuasiStatics(quasi.model, weights=np.array([0.0, 1.0, 1.0])),
