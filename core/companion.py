@@ -68,10 +68,6 @@ class Companion:
     def __exit__(self, *_) -> None:
         self.end()
 
-    @property
-    def alive(self) -> bool:
-        return self.process.poll() is None
-
     def end(self, patience: float = 5.0) -> dict:
         """Ends it, and returns what it has measured."""
         if self.process.stdout.closed:

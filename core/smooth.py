@@ -19,9 +19,8 @@ from .spatial import cross
 
 Forces = Callable[[Model, State], np.ndarray]
 
-# Dormand and Prince 1980, A family of embedded Runge-Kutta formulae: nodes, stages, weights of order 5, and their
-# difference from those of order 4.
-NODES = np.array([0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1])
+# Dormand and Prince 1980, A family of embedded Runge-Kutta formulae: stages, of which the last has the weights of order
+# 5, and the difference of these from those of order 4.
 STAGES = (
     (),
     (1 / 5,),

@@ -20,8 +20,6 @@ from core import Linkage, Plane, Simulation, compile_model
 from core.mechanisms import chain, humanoid
 
 FRAMES, SUBSTEPS, RATE = 250, 10, 24
-REPEATS, PATIENCE = 3, 60.0
-"""Each mechanism is run so often, or until so many seconds are over."""
 DROP = 1.0
 """How far above the ground the ragdoll's soles start [m]."""
 DAMPING = 0.1
