@@ -94,16 +94,6 @@ class Partition:
         return len(self.starts) - 2
 
     @cached_property
-    def hanging(self) -> np.ndarray:
-        """What hangs at the tips of an inner node's children, (inner, arity, arity): 1 where principal joint k hangs at
-        the child's tip, and in the last column where the node's own tip is."""
-        result = np.zeros((len(self.child), self.arity, self.arity))
-        row, k = np.nonzero(self.joint < self.joints)
-        result[row, self.carrier[row, k], k] = 1.0
-        result[np.arange(len(result)), self.tip_child, -1] = 1.0
-        return result
-
-    @cached_property
     def leads(self) -> np.ndarray:
         """Through which children of the inner nodes the way from their tops to their tips leads, (inner, arity)
         bool."""
@@ -144,11 +134,6 @@ class Partition:
         """Ascending inner `nodes` level by level from the blocks up, leaving out levels without any."""
         cuts = np.searchsorted(nodes, self.starts[1:])
         return (nodes[a:b] for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist()) if b > a)
-
-    def path(self, block: int) -> np.ndarray:
-        """The nodes from `block` up to the root, with both."""
-        above = self.ancestry[block]
-        return np.append(block, above[above < self.nodes])
 
 
 def partition(

@@ -255,7 +255,7 @@ def test_shares_are_of_the_length_that_hangs_from_a_node(slide):
     activity = Activity(model)
     p, inside = activity.partition, [set() for _ in range(activity.partition.nodes)]
     for leaf, link in enumerate(p.link.tolist()):
-        for node in p.path(leaf).tolist():
+        for node in p.closure(np.array([leaf])).tolist():
             inside[node].add(link)
     for node, links in enumerate(inside):
         if 20 in links:
