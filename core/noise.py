@@ -12,31 +12,31 @@ _GRADIENTS = np.concatenate([np.roll(_EDGES, turn, axis=1) for turn in range(3)]
 _MIX = np.array([0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D], dtype=np.uint32)
 
 
-def turbulence(points: np.ndarray, seed: int = 0) -> np.ndarray:
+def turbulence(points: np.ndarray) -> np.ndarray:
     """Numbers (n,) between -1 and 1 at `points` (n, 3), the same whenever asked: the sum of octaves, each of half the
     width and height of the one before."""
     total, height = np.zeros(len(points)), 1.0
     for octave in range(OCTAVES):
-        total += height * gradient_noise(points * 2.0**octave, seed)
+        total += height * gradient_noise(points * 2.0**octave)
         height *= 0.5
     return total / (2.0 - 2.0 * height)
 
 
-def gradient_noise(points: np.ndarray, seed: int = 0) -> np.ndarray:
+def gradient_noise(points: np.ndarray) -> np.ndarray:
     """One octave: numbers (n,) between -1 and 1 that vary over lengths of one, and vanish on the grid's points."""
     cell = np.floor(points)
     inside = points - cell
     corners = cell.astype(np.int64)[:, None] + _CORNERS
-    slope = _GRADIENTS[_scrambled(corners, seed) % len(_GRADIENTS)]
+    slope = _GRADIENTS[_scrambled(corners) % len(_GRADIENTS)]
     ramp = (slope * (inside[:, None] - _CORNERS)).sum(-1)
     ease = inside**3 * (inside * (6.0 * inside - 15.0) + 10.0)
     weight = np.where(_CORNERS == 1, ease[:, None], 1.0 - ease[:, None]).prod(-1)
     return (weight * ramp).sum(-1)
 
 
-def _scrambled(places: np.ndarray, seed: int) -> np.ndarray:
+def _scrambled(places: np.ndarray) -> np.ndarray:
     """Numbers (...) that look random from whole ones (..., 3)."""
-    mixed = (places.astype(np.uint32) * _MIX).sum(-1, dtype=np.uint32) + np.array([seed], dtype=np.uint32) * _MIX[:1]
+    mixed = (places.astype(np.uint32) * _MIX).sum(-1, dtype=np.uint32)
     for shift in (15, 13, 16):
         mixed = (mixed ^ (mixed >> np.uint32(shift))) * _MIX[1]
     return mixed >> np.uint32(8)
