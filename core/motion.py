@@ -22,6 +22,8 @@ from .spatial import (
 
 ROUNDED = 1e-3
 """How far the matrices of an animation may be from rotations, as they come in single precision through many parents."""
+SPAN = 1e-5
+"""Twists of keyed links are differences over this long before and after [s]."""
 
 
 class Motion:
@@ -77,9 +79,8 @@ class Follower:
         opposite = (self.turn[1:] * self.turn[:-1]).sum(-1) < 0
         self.turn[1:] *= np.cumprod(np.where(opposite, -1.0, 1.0), axis=0)[..., None]
         self.velocity = _slopes(self.position) / self.frame_time
-        step = logarithm(quaternion_multiply(quaternion_conjugate(self.turn[:-1]), self.turn[1:]))
+        self.step = step = logarithm(quaternion_multiply(quaternion_conjugate(self.turn[:-1]), self.turn[1:]))
         self.spin = _averaged(step, self.turn.shape[:-1]) / self.frame_time
-        self.step = step
         # the rate of a rotation vector u that turns with ω, to second order in u
         self.end_rate = self.spin[1:] + 0.5 * cross(step, self.spin[1:])
         self.q = model.coordinates.from_transforms(relative)
@@ -91,10 +92,6 @@ class Follower:
         follower.model, follower.q, follower.keyed = model, self.q[:, q], np.flatnonzero(model.keyed)
         return follower
 
-    def _interval(self, time: float) -> tuple[int, float]:
-        first, share = self._intervals(np.array([time]))
-        return int(first[0]), float(share[0])
-
     def _intervals(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         place = np.clip(times / self.frame_time, 0.0, self.frames - 1.0)
         first = np.minimum(place.astype(int), max(self.frames - 2, 0))
@@ -102,21 +99,17 @@ class Follower:
 
     def transforms(self, time: float) -> np.ndarray:
         """The links' poses in their joints' rest frames (n, 4, 4)."""
-        return self._of_all(self._transforms(np.array([time]))[0], np.eye(4))
+        turn, position = self._places(np.array([time]))
+        return self._of_all(turn[0], position[0])
 
-    def _of_all(self, keyed: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """An array of all links from that of the keyed ones, and what all others have."""
-        result = np.broadcast_to(other, (self.model.n, *other.shape)).copy()
-        result[self.keyed] = keyed
+    def _of_all(self, turn: np.ndarray, position: np.ndarray) -> np.ndarray:
+        """Transforms of all links (n, 4, 4) from the quaternions (k, 4) and positions (k, 3) of the keyed ones."""
+        result = np.tile(np.eye(4), (self.model.n, 1, 1))
+        result[self.keyed] = pose(quaternion_matrix(turn), position)
         return result
 
-    def _transforms(self, times: np.ndarray) -> np.ndarray:
-        """Those of the keyed links (t, k, 4, 4) at `times` (t,)."""
-        turn, position = self._places(times)
-        return pose(quaternion_matrix(turn), position)
-
     def _places(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same as quaternions (t, k, 4) and positions (t, k, 3)."""
+        """The quaternions (t, k, 4) and positions (t, k, 3) of the keyed links at `times` (t,)."""
         k, s = self._intervals(times)
         if self.frames == 1:
             return self.turn[k], self.position[k]
@@ -128,10 +121,10 @@ class Follower:
         vector = b1 * self.step[k] + dt * (m0 * self.spin[k] + m1 * self.end_rate[k])
         return quaternion_multiply(self.turn[k], exponential(vector)), position
 
-    def course(self, time: float, ends: np.ndarray, span: float = 1e-5) -> tuple[np.ndarray, np.ndarray]:
+    def course(self, time: float, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The links' poses in their joints' rest frames (n, 4, 4) at a time, and their twists against their parents (t,
         n, 6) in their own frames at the times `ends` (t,), zero beyond the motion."""
-        count, last = len(ends), (self.frames - 1) * self.frame_time
+        count, last, span = len(ends), (self.frames - 1) * self.frame_time, SPAN
         turn, position = self._places(np.concatenate(([time], ends, ends - span, ends + span)))
         twists = np.zeros((count, self.model.n, 6))
         inside = (ends >= -span) & (ends <= last + span) & (self.frames > 1)
@@ -143,11 +136,11 @@ class Follower:
             moved = (quaternion_matrix(own).swapaxes(-1, -2) @ (late - early)[..., None])[..., 0]
             rates = np.concatenate((turned, moved), axis=-1) / passed[inside, None, None]
             twists[np.flatnonzero(inside)[:, None], self.keyed] = rates
-        return self._of_all(pose(quaternion_matrix(turn[0]), position[0]), np.eye(4)), twists
+        return self._of_all(turn[0], position[0]), twists
 
     def target(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Joint coordinates (nq,) and velocities (nv,) of the motion."""
-        k, s = self._interval(time)
+        (k,), (s,) = self._intervals(np.array([time]))
         if self.frames == 1:
             return self.q[0], np.zeros(self.model.nv)
         velocity = self.model.coordinates.difference(self.q[k], self.q[k + 1]) / self.frame_time
