@@ -21,6 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .assembly import Leaves, Level, Runs
+from .kinematics import Kinematics
+from .model import Model
 from .spatial import shift_force
 
 Kept = dict[tuple[str, int], tuple[np.ndarray, ...]]
@@ -61,11 +63,14 @@ def leaf_inertia(
 class Tree:
     """One pass up and down an assembly tree with more than single leaves."""
 
-    def __init__(self, model, kin, z, forces, acceleration, across, left, symmetric) -> None:
+    def __init__(
+        self, model: Model, kin: Kinematics, z: np.ndarray, forces: np.ndarray, acceleration: np.ndarray | None,
+        across: np.ndarray | None, kept: Kept | None, symmetric: bool,
+    ) -> None:  # fmt: skip
         a = model.assembly
-        self.left, self.symmetric = left, symmetric
+        self.kept, self.symmetric = kept, symmetric
         columns = forces.shape[1]
-        self.model, self.kin, self.assembly, self.forces, self.z = model, kin, a, forces, z
+        self.kin, self.assembly, self.forces, self.z = kin, a, forces, z
         self.result = np.zeros_like(forces)
         self.node = _Node(
             np.empty((a.nodes, 12, 12)), np.empty((a.nodes, 12, columns)), np.zeros((a.nodes, 12, columns))
@@ -84,7 +89,8 @@ class Tree:
         if self.raked:
             self.load = np.zeros((a.links, 6, columns))
             self.link_acceleration = np.zeros((a.links, 6, columns))
-        self.kept: Kept = {}
+        # what the way up leaves for the way down
+        self._solved: Kept = {}
 
     def solve(self) -> np.ndarray:
         self.up()
@@ -117,9 +123,9 @@ class Tree:
             forces = forces - (columns[:, :, None, :] @ summed)[:, :, 0]
         key = "leaves", leaves.first_link
         if leaves.nodes is None:
-            self.kept[key] = (np.linalg.solve(h, forces),)
-            if self.left is not None:
-                self.left[key] = (h,)
+            self._solved[key] = (np.linalg.solve(h, forces),)
+            if self.kept is not None:
+                self.kept[key] = (h,)
             return
         rows = np.arange(leaves.count)
         handles = np.zeros((leaves.count, leaves.freedoms, 12))
@@ -136,12 +142,12 @@ class Tree:
             moved = leaves.link_view(self.bias_acceleration)[rows, leaves.handles]
             b[:, 6:, 0] += (shift.swapaxes(-1, -2) @ moved[:, :, None])[:, :, 0]
         self.node.b[leaves.nodes] = b
-        self.kept[key] = (answer,)
-        if self.left is not None:
-            self.left[key] = h, answer[:, :, :12]
+        self._solved[key] = (answer,)
+        if self.kept is not None:
+            self.kept[key] = h, answer[:, :, :12]
 
     def _leaves_down(self, leaves: Leaves) -> None:
-        (answer,) = self.kept.pop(("leaves", leaves.first_link))
+        (answer,) = self._solved.pop(("leaves", leaves.first_link))
         if leaves.nodes is not None:
             answer = answer[:, :, 12:] + answer[:, :, :12] @ self.node.f[leaves.nodes]
         leaves.freedom_view(self.result)[...] = answer
@@ -220,12 +226,12 @@ class Tree:
         made_b[:, 6:] += b[:, -1, 6:]
         node.b[runs.made] = made_b
         force[:, :, 12:] += applied
-        self.kept["run", runs.made.start] = (force, acceleration)
-        if self.left is not None:
-            self.left["run", runs.made.start] = matrix, self.axes, self.scale, force[:, :, :12]
+        self._solved["run", runs.made.start] = (force, acceleration)
+        if self.kept is not None:
+            self.kept["run", runs.made.start] = matrix, self.axes, self.scale, force[:, :, :12]
 
     def _runs_down(self, runs: Runs) -> None:
-        force, acceleration = self.kept.pop(("run", runs.made.start))
+        force, acceleration = self._solved.pop(("run", runs.made.start))
         (r, k), f = runs.joints.shape, self.node.f
         handles = f[runs.made]
         across = (force[:, :, 12:] + force[:, :, :12] @ handles).reshape(r, k, 6, -1)
@@ -252,13 +258,13 @@ class Tree:
             load[:, :, 0] += (absorbed @ self.bias_acceleration[host][:, :, None])[:, :, 0]
         np.add.at(self.inertia, host, absorbed)
         np.add.at(self.load, host, load)
-        self.kept["rake", int(joint[0])] = (force, acceleration, shift)
-        if self.left is not None:
-            self.left["rake", int(joint[0])] = force[:, :, :6], shift
+        self._solved["rake", int(joint[0])] = (force, acceleration, shift)
+        if self.kept is not None:
+            self.kept["rake", int(joint[0])] = force[:, :, :6], shift
 
     def _rakes_down(self, level: Level) -> None:
         top, joint, host = level.rakes.T
-        force, acceleration, shift = self.kept.pop(("rake", int(joint[0])))
+        force, acceleration, shift = self._solved.pop(("rake", int(joint[0])))
         moved = shift.swapaxes(-1, -2) @ self.link_acceleration[host]
         self.node.f[top, :6] = force[:, :, 6:] + force[:, :, :6] @ moved
         self._joint_result(joint, acceleration[:, :, 6:] + acceleration[:, :, :6] @ moved)
