@@ -43,5 +43,5 @@ def momentum(model: Model, state: State) -> np.ndarray:
     kin = kinematics(model, state.q)
     links = motions(model, kin, state.v).links[:-1]
     result = (kin.inertia @ links[:, :, None])[:, :, 0]
-    result[:, :3] += cross(kin.origin[model.assembly.cluster_of], result[:, 3:])
+    result[:, :3] += cross(kin.origins[:-1], result[:, 3:])
     return result.sum(0)

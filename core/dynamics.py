@@ -126,7 +126,7 @@ def solution(
     pull = np.where(loops.soft, -loops.stiffness * rows.gap - loops.damping * rate, 0.0)
     delassus = rows.columns.T @ answer[:, 1:]
     opening = rows.columns.T @ answer[:, 0] + rows.rate(np.concatenate((links, np.zeros((1, 6)))))
-    opening += rows.turning(model, kin, moving) + delassus @ pull
+    opening += rows.turning(kin, moving) + delassus @ pull
     opening += 2.0 * loops.baumgarte * rate + loops.baumgarte**2 * rows.gap
     rigid = np.flatnonzero(~loops.soft)
     norm = LeastNorm.of(delassus[np.ix_(rigid, rigid)])

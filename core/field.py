@@ -261,7 +261,7 @@ class Fields:
         """
         a = model.assembly
         points = centers(model, kin)
-        arm = points - kin.origin[a.cluster_of[a.slot]]
+        arm = points - kin.origins[a.slot]
         start, expected = (t[a.slot, 3:] + cross(t[a.slot, :3], arm) for t in (start, expected))
         push, resistance = self.act(time, points, expected)
         force = push - resistance[:, None] * start

@@ -41,13 +41,12 @@ class LoopRows:
         real, host = self.loops.real[self.loops.loop], self.loops.host[self.loops.loop]
         return (self.on_real * links[real] - self.on_host * links[host]).sum(-1)
 
-    def turning(self, model: Model, kin: Kinematics, moving: Motions) -> np.ndarray:
+    def turning(self, kin: Kinematics, moving: Motions) -> np.ndarray:
         """What the velocities add to the gaps' second derivatives (r,), besides the links' own accelerations."""
-        cluster = np.append(model.assembly.cluster_of, 0)
 
         def motion(link: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             twist = moving.links[link]
-            return twist[:, :3], twist[:, 3:] + cross(twist[:, :3], self.p - kin.origin[cluster[link]])
+            return twist[:, :3], twist[:, 3:] + cross(twist[:, :3], self.p - kin.origins[link])
 
         (w_real, v_real), (w_host, v_host) = (
             motion(ends[self.loops.loop]) for ends in (self.loops.real, self.loops.host)
@@ -70,13 +69,11 @@ class LoopRows:
 def loop_rows(model: Model, kin: Kinematics, loops: Loops) -> LoopRows:
     """The rows in a pose of the model."""
     gap, n, s, p = loops.directions(kin.poses)
-    # the world's twist is zero about any origin
-    cluster = np.append(model.assembly.cluster_of, 0)
     real, host = loops.real[loops.loop], loops.host[loops.loop]
     along = np.where(loops.turns[:, None], 0.0, n)
     twist = np.where(loops.turns[:, None], cross(s, n), 0.0)
     on_real, on_host = (
-        np.concatenate((twist + cross(p - kin.origin[cluster[link]], along), along), axis=-1) for link in (real, host)
+        np.concatenate((twist + cross(p - kin.origins[link], along), along), axis=-1) for link in (real, host)
     )
     columns = np.zeros((len(model.columns.link), len(gap)))
     push(model, kin, real, on_real[:, None, :], columns)

@@ -56,20 +56,20 @@ class Ends:
     theirs: np.ndarray
     stand_in: np.ndarray
 
-    def told(self, model: Model, kin: Kinematics, moving: Motions) -> np.ndarray:
+    def told(self, kin: Kinematics, moving: Motions) -> np.ndarray:
         """What the subsystem tells (count, 22)."""
         frame, twist = kin.poses[self.slot] @ self.frame, moving.links[self.slot]
-        arm = frame[:, :3, 3] - kin.origin[model.assembly.cluster_of[self.slot]]
+        arm = frame[:, :3, 3] - kin.origins[self.slot]
         result = np.zeros((self.count, 22))
         result[self.ours, :16] = frame.reshape(-1, 16)
         result[self.ours, 16:] = twist
         result[self.ours, 19:] += cross(twist[:, :3], arm)
         return result
 
-    def place(self, model: Model, kin: Kinematics, moving: Motions, heard: np.ndarray) -> None:
+    def place(self, kin: Kinematics, moving: Motions, heard: np.ndarray) -> None:
         """Puts the stand-ins into `kin` and `moving`: each is a tree of its own, whose origin is its cluster's."""
         kin.poses[self.stand_in] = heard[self.theirs, :16].reshape(-1, 4, 4)
-        kin.origin[model.assembly.cluster_of[self.stand_in]] = kin.poses[self.stand_in, :3, 3]
+        kin.origins[self.stand_in] = kin.poses[self.stand_in, :3, 3]
         moving.links[self.stand_in] = heard[self.theirs, 16:]
 
 
@@ -115,7 +115,7 @@ class Subsystem:
         """The pose, motion and loops' rows of a state, once the others have told where their ends are."""
         kin = kinematics(self.model, state.q)
         moving = motions(self.model, kin, state.v)
-        self.ends.place(self.model, kin, moving, (yield Exchange.ENDS, self.ends.told(self.model, kin, moving)))
+        self.ends.place(kin, moving, (yield Exchange.ENDS, self.ends.told(kin, moving)))
         return kin, moving, loop_rows(self.model, kin, self.model.loops)
 
     def _acceleration(self, state: State) -> Generator:
@@ -130,7 +130,7 @@ class Subsystem:
         total = answer[:, 0]
         if self.rows:
             alone = rows.columns.T @ total + rows.rate(np.concatenate((links, np.zeros((1, 6)))))
-            shared = rows.turning(model, kin, moving) + 2.0 * loops.baumgarte * rate + loops.baumgarte**2 * rows.gap
+            shared = rows.turning(kin, moving) + 2.0 * loops.baumgarte * rate + loops.baumgarte**2 * rows.gap
             told = self._told(columns, answer[:, 1:], alone[self.rigid] + self.keeps * shared[self.rigid])
             total = total + answer[:, 1:] @ (yield Exchange.PUSH, told)[self.place, 0]
         return total[model.columns.slot_of]
