@@ -190,8 +190,11 @@ class Guidance:
 
 
 def implicit(stiffness: np.ndarray, damping: np.ndarray, light: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
-    """What a step of `h` seconds adds to the damping of springs, and what these resist as inertia: the midpoint rule
-    where they are soft for what moves least, `light`, the backward rule where they are stiff."""
+    """What a step of `h` seconds adds to the damping of springs, and what these resist as inertia.
+
+    The midpoint rule (a `share` of 0) is of second order but rings where springs are stiff for the step and for the
+    least inertia they move, `light`; the backward rule (1) does not. Each freedom gets what it needs of the latter.
+    """
     share = h * (damping + h * stiffness) / light
     share = share / (1.0 + share)
     resistance = (0.5 + 0.5 * share) * h * damping + (0.25 + 0.75 * share) * h * h * stiffness

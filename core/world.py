@@ -16,7 +16,7 @@ from .dynamics import GRAVITY
 from .field import Fields
 from .grip import Aim, Grip, Grips
 from .groups import joined
-from .guidance import Guidance
+from .guidance import Guidance, implicit
 from .hybrid_model import HybridModel
 from .impact import Law
 from .kinematics import Kinematics, Motions, kinematics, motions
@@ -357,13 +357,8 @@ class World:
 
     def _implicit(self, damping: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
         """How much springs feel of the velocities of a step, and what joints with `damping` resist in it (nv,)."""
-        model = self.model
-        # The midpoint rule (0) is of second order but rings where springs are stiff for the step; the backward rule (1)
-        # does not. Each freedom gets what it needs of the latter.
-        stiff = h * (damping + h * model.stiffness) / self.light
-        stiff /= 1.0 + stiff
-        resistance = (0.5 + 0.5 * stiff) * h * damping + (0.25 + 0.75 * stiff) * h * h * model.stiffness
-        return stiff * h * model.stiffness, model.armature + resistance
+        lead, resistance = implicit(self.model.stiffness, damping, self.light, h)
+        return lead, self.model.armature + resistance
 
     @property
     def acting(self) -> tuple:
