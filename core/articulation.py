@@ -31,7 +31,7 @@ import numpy as np
 from .joint import FREEDOMS
 from .model import SUBSPACE, Model
 from .partition import Partition
-from .spatial import skew
+from .spatial import force_maps, skew
 
 _FOUR, _SIX = np.eye(4), np.eye(6)
 BATCH, CHUNK = 1024, 256
@@ -120,18 +120,14 @@ class Articulation:
         """Where `joints` (k,) hold their links: `poses` (k, 4, 4) in the links that carry them, and the joints' own
         transforms `turn` (k, 4, 4)."""
         self.joint_pose[joints] = poses
-        rotation, arm = poses[:, :3, :3], poses[:, :3, 3]
-        force = np.zeros((len(joints), 6, 6))
-        force[:, :3, :3] = force[:, 3:, 3:] = rotation
-        force[:, :3, 3:] = skew(arm) @ rotation
-        axes = np.broadcast_to(_SIX, force.shape)
+        axes = np.broadcast_to(_SIX, (len(joints), 6, 6))
         which = np.flatnonzero(self.turned[joints])
         if len(which):
             axes = axes.copy()
             axes[which] = self.turned_axes(joints[which], turn[which])
         row, column = self.partition.owner[joints] - self.partition.blocks, self._column[joints]
         self._ports[row, column + 1, 0, :, column] = axes
-        self._ports[row, self.partition.carrier[row, column], 1, :, column] = -(force @ axes)
+        self._ports[row, self.partition.carrier[row, column], 1, :, column] = -(force_maps(poses) @ axes)
 
     def turned_axes(self, joints: np.ndarray, turn: np.ndarray) -> np.ndarray:
         """The axes (k, 6, 6) in the links' frames of `joints` (k,) that turn some of them."""

@@ -20,7 +20,7 @@ from .crown import Crown, CrownedDescent
 from .error_queue import Descent
 from .model import Model
 from .partition import Partition
-from .spatial import cross, skew
+from .spatial import cross, force_maps, skew
 
 
 def _spatial() -> np.ndarray:
@@ -191,11 +191,8 @@ class DenseArticulation(Articulation):
         mass = half + half.swapaxes(-1, -2)
         mass.reshape(k, -1)[:, :: 7 + d] += self._unit[blocks]
         tip = poses[row, self.blocks.tip[blocks]]
-        shift = np.zeros((k, 6, 6))
-        shift[:, :3, :3] = shift[:, 3:, 3:] = tip[:, :3, :3]
-        shift[:, :3, 3:] = skew(tip[:, :3, 3]) @ tip[:, :3, :3]
         handles = self.handles[blocks]
-        handles[:, 6:] = ((s * self._to_tip[blocks]) @ shift).swapaxes(-1, -2)
+        handles[:, 6:] = ((s * self._to_tip[blocks]) @ force_maps(tip)).swapaxes(-1, -2)
         still = np.flatnonzero(self.blocks.still[blocks])
         if len(still):
             self._weight[blocks[still]] = momentum[still, :, 3:] @ self._gravity

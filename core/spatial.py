@@ -171,6 +171,15 @@ def shift_force(offset: np.ndarray) -> np.ndarray:
     return result
 
 
+def force_maps(poses: np.ndarray) -> np.ndarray:
+    """The maps (..., 6, 6) of forces from frames at `poses` (..., 4, 4) to the frame that these stand in."""
+    rotation = poses[..., :3, :3]
+    result = np.zeros((*poses.shape[:-2], 6, 6))
+    result[..., :3, :3] = result[..., 3:, 3:] = rotation
+    result[..., :3, 3:] = skew(poses[..., :3, 3]) @ rotation
+    return result
+
+
 def rigid_inertia(mass: np.ndarray, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:
     """Spatial inertias (..., 6, 6) about the origin from masses (...), centers of mass (..., 3) and inertias (..., 3,
     3) about the center of mass."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from .model import Model
 from .moving_articulation import MovingArticulation
-from .spatial import pose_inverse, skew
+from .spatial import force_maps, pose_inverse
 
 FREEST = 1e-9
 """A joint at rest resists by no less than this part of what the one does that resists most."""
@@ -79,7 +79,7 @@ class RigidNodes:
         for nodes, slices in a.batches(np.setdiff1d(self.stale, opened, assume_unique=True)):
             row = nodes - p.leaves
             child = p.child[row]
-            shift, turn = _force_maps(a.pose[child]), a.pose[child][..., :3, :3] * self._leads[row][..., None, None]
+            shift, turn = force_maps(a.pose[child]), a.pose[child][..., :3, :3] * self._leads[row][..., None, None]
             axes, back = a._axes_of(row)[..., :3, :], a.pose[child][..., :3, :3].swapaxes(-1, -2)
             own = np.zeros((*child.shape, 3, 3))
             own[:, 1:] = (axes * self._rates[p.joint[row]][..., None, :]) @ axes.swapaxes(-1, -2)
@@ -103,7 +103,7 @@ class RigidNodes:
         # the world's frame comes last, where -1 finds it
         frames = np.concatenate((pose_inverse(a.world[roots]), np.eye(4)[None]))
         poses = frames[zone] @ a.world[piece]
-        shift, mass = _force_maps(poses), self.inertia[piece]
+        shift, mass = force_maps(poses), self.inertia[piece]
         inertia = np.zeros((len(links) + 1, 6, 6))
         np.add.at(inertia, zone, shift @ mass @ shift.swapaxes(-1, -2))
         host = frames[parent] @ a.world[hosts] @ a.reach[hosts]
@@ -187,12 +187,3 @@ class _Nesting:
     def innermost(self, places: np.ndarray) -> np.ndarray:
         """The innermost interval around each of the `places` (m,), or -1."""
         return self._after[np.searchsorted(self._at, places, side="right")]
-
-
-def _force_maps(poses: np.ndarray) -> np.ndarray:
-    """The maps (..., 6, 6) of forces from frames at `poses` (..., 4, 4) to the frame that these stand in."""
-    rotation = poses[..., :3, :3]
-    result = np.zeros((*poses.shape[:-2], 6, 6))
-    result[..., :3, :3] = result[..., 3:, 3:] = rotation
-    result[..., :3, 3:] = skew(poses[..., :3, 3]) @ rotation
-    return result
