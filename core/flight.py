@@ -41,9 +41,7 @@ class Flight:
 
     def __init__(self, model: Model, loops: Loops) -> None:
         a, c = model.assembly, model.coordinates
-        link_of = np.full(a.links + 1, -1)
-        link_of[a.slot] = np.arange(model.n)
-        ends = link_of[np.stack((loops.host, loops.real))]
+        ends = model.link_of[np.stack((loops.host, loops.real))]
         # the world is 0, so that what is tied to it belongs to it
         tree = np.append(model.trees + 1, 0)
         body = joined(model.n + 1, tree[ends])[tree[:-1]] - 1

@@ -74,9 +74,9 @@ class Grips:
 
     def holding(self, model: Model, grip: Grip, aim: Aim) -> Grips:
         """With a further grip. Raises LinkageError for a link that is not there or that keys move."""
-        if grip.link not in model.names:
+        if grip.link not in model.number:
             raise LinkageError(f"no link is called {grip.link!r}; hold one of the model's")
-        if model.keyed[model.names.index(grip.link)]:
+        if model.keyed[model.number[grip.link]]:
             raise LinkageError(f"link {grip.link!r} follows its keys and cannot be pulled; hold one that is simulated")
         return Grips((*self.grips, grip), (*self.aims, aim)).on(model)
 
@@ -88,7 +88,7 @@ class Grips:
 
     def on(self, model: Model) -> Grips:
         """The same grips of a model that is laid out differently."""
-        slots = [model.assembly.slot[model.names.index(grip.link)] for grip in self.grips]
+        slots = [model.assembly.slot[model.number[grip.link]] for grip in self.grips]
         at = np.array([grip.point for grip in self.grips], dtype=float).reshape(-1, 3)
         return replace(self, slots=np.array(slots, dtype=int), at=at)
 

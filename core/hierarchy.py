@@ -33,17 +33,16 @@ class Hierarchy:
         factor = None if weights is None else _factors(model, weights, self.partition.joints)
         self.gravity = vector("gravity", gravity, 3)
         self.articulation = articulation(model, self.partition, self.gravity, factor)
-        self._number = {name: i for i, name in enumerate(model.names)}
         self._forces = np.zeros(model.nv)
         self._last: tuple[np.ndarray, tuple[Coordinates, np.ndarray, np.ndarray]] | None = None
 
     def _links(self, links: Sequence[str] | Sequence[int] | np.ndarray) -> np.ndarray:
-        index = links
+        index, number = links, self.model.number
         if not (isinstance(links, np.ndarray) and links.dtype.kind in "iu"):
-            unknown = [x for x in links if isinstance(x, str) and x not in self._number]
+            unknown = [x for x in links if isinstance(x, str) and x not in number]
             if unknown:
                 raise ValueError(f"no link is called {unknown[0]!r}; give names of the model's links")
-            index = np.array([self._number[x] if isinstance(x, str) else x for x in links])
+            index = np.array([number[x] if isinstance(x, str) else x for x in links])
         if index.ndim != 1 or (len(index) and index.dtype.kind not in "iu"):
             raise ValueError("links are neither names nor whole numbers; give one of either for each")
         outside = index[(index < 0) | (index >= self.model.n)]

@@ -93,6 +93,13 @@ class Model:
         """The links' numbers by their names."""
         return {name: i for i, name in enumerate(self.names)}
 
+    @cached_property
+    def link_of(self) -> np.ndarray:
+        """The links (slots + 1,) in the assembly's slots, -1 for empty ones and the world's."""
+        result = np.full(self.assembly.links + 1, -1)
+        result[self.assembly.slot] = np.arange(self.n)
+        return result
+
     @property
     def nq(self) -> int:
         return self.coordinates.nq

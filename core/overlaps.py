@@ -56,9 +56,7 @@ def _overlapping(world: World, poses: np.ndarray, others: bool = True) -> set[tu
     two that do so deeply."""
     model = world.model
     contacts = world.collider.contacts(poses, 0.0)
-    link_of = np.full(model.assembly.links + 1, -1)
-    link_of[model.assembly.slot] = np.arange(model.n)
-    one, other = link_of[contacts.link], link_of[contacts.other]
+    one, other = model.link_of[contacts.link], model.link_of[contacts.other]
     scenery, thickness = _scenery(model), _thickness(model)
     trees = np.append(model.trees, -1)
     deep = others & (contacts.gap < -PASSING * np.minimum(thickness[one], thickness[other]))

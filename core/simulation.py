@@ -358,10 +358,9 @@ class Simulation:
         if memory is None:
             return np.empty(0, int), np.empty(0, int), np.empty((0, 3)), np.empty((0, 3))
         pressed = np.flatnonzero(memory.pushes[:, 0] > 0.0)
-        contacts, number = memory.contacts, np.full(self.model.assembly.links + 1, -1)
-        number[self.model.assembly.slot] = np.arange(self.model.n)
+        contacts, link_of = memory.contacts, self.model.link_of
         force = (memory.pushes[pressed, None] @ tangents(contacts.normal[pressed]))[:, 0] / memory.h
-        return number[contacts.link[pressed]], number[contacts.other[pressed]], contacts.point[pressed], force
+        return link_of[contacts.link[pressed]], link_of[contacts.other[pressed]], contacts.point[pressed], force
 
     def _anew(self) -> Rest:
         """Nothing rests yet: at the start, and when what holds has changed."""

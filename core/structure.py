@@ -135,7 +135,7 @@ def in_order(due: list[tuple[float, str, bool]]) -> tuple[tuple[float, str, bool
 
 def refuse_keyed(model: Model, name: str) -> None:
     """Raises LinkageError for a keyed link, whose joint holds nothing that could be cut."""
-    if name in model.names and model.keyed[model.names.index(name)]:
+    if name in model.number and model.keyed[model.number[name]]:
         raise LinkageError(f"link {name!r} follows its keys and has no joint to cut; cut a simulated link")
 
 

@@ -92,18 +92,18 @@ class System:
         self, state: State, host: str | None, real: str, kind: str, at: np.ndarray | None, closure: Closure, name: str
     ) -> tuple[System, State]:
         """With a further connection, made where its ends are; as `Simulation.connect`."""
-        names, slot = self.model.names, self.model.assembly.slot
+        number, slot = self.model.number, self.model.assembly.slot
         for link in (host, real):
-            if link not in names and not (link is None and link is host):
+            if link not in number and not (link is None and link is host):
                 raise LinkageError(f"no link is called {link!r}; connect one of the model's")
-        if host == real or name in (*self.structure.loops.names, *names):
+        if host == real or name in (*self.structure.loops.names, *number):
             raise LinkageError(f"connection {name!r} connects a link to itself or its name is taken; choose others")
         at = np.zeros(3) if at is None else np.asarray(at, dtype=float)
         if at.shape != (3,) or not np.isfinite(at).all():
             raise LinkageError(f"connection {name!r}: its place is {at}; give three finite numbers [m]")
         closure.check(name, kind)
         poses = self.poses(state)
-        ends = [self.model.assembly.links if link is None else int(slot[names.index(link)]) for link in (host, real)]
+        ends = [self.model.assembly.links if link is None else int(slot[number[link]]) for link in (host, real)]
         seat = pose(np.eye(3), at)
         rest = pose_inverse(poses[ends[0]]) @ poses[ends[1]] @ seat
         added = loops_of([name], [kind], [closure], [ends[0]], [ends[1]], [rest], [seat])
@@ -127,7 +127,7 @@ class System:
                 structure = structure.switched(k, False)
         else:
             refuse_keyed(self.model, name)
-            link = self.model.names.index(name)
+            link = self.model.number[name]
             model, state = cut(replace(self.model, loops=structure.loops), state, link, given)
             structure = replace(structure, loops=model.loops)
             motion = self.motion and self.motion.released(link)
