@@ -70,15 +70,11 @@ class Coordinates:
         )
         self.turning = np.flatnonzero((self.kinds == "spherical") | (self.kinds == "free"))
         # plain numbers, integrated by adding; and quaternions, integrated by Rodrigues' formula
-        simple = [
-            self.q_start[of[k]] + i for k, i in (("hinge", 0), ("prismatic", 0), ("universal", 0), ("universal", 1))
-        ]
-        rates = [
-            self.v_start[of[k]] + i for k, i in (("hinge", 0), ("prismatic", 0), ("universal", 0), ("universal", 1))
-        ]
-        simple += [self.q_start[self.free] + 4 + i for i in range(3)]
-        rates += [self.v_start[self.free] + 3 + i for i in range(3)]
-        self.plain_q, self.plain_v = np.concatenate(simple), np.concatenate(rates)
+        single = (self.hinges, 0), (self.slides, 0), (self.universals, 0), (self.universals, 1)
+        self.plain_q, self.plain_v = (
+            np.concatenate([start[some] + i for some, i in (*single, *((self.free, i) for i in moves))])
+            for start, moves in ((self.q_start, (4, 5, 6)), (self.v_start, (3, 4, 5)))
+        )
         self.quaternion_q = self.q_start[self.turning][:, None] + np.arange(4)
         self.quaternion_v = self.v_start[self.turning][:, None] + np.arange(3)
         self.slide_q, self.hinge_q = self.q_start[self.slides], self.q_start[self.hinges]
