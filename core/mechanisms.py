@@ -17,6 +17,16 @@ QUARTER_TURN = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
 """A turn of 90° about y (3, 3)."""
 
 
+def about_x(angle: float) -> np.ndarray:
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+
+
+def about_y(angle: float) -> np.ndarray:
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
+
+
 def rod(name: str, joint: Joint, *, length: float = 1.0, mass: float = 1.0, radius: float = 0.01) -> Link:
     """A uniform solid cylinder of `length` [m], `radius` [m] and `mass` [kg] along +y from its joint; a capsule."""
     across = mass * (3.0 * radius**2 + length**2) / 12.0

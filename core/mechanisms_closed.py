@@ -10,7 +10,7 @@ import numpy as np
 
 from .joint import Joint
 from .linkage import Link, Linkage
-from .mechanisms import frame_of, rod
+from .mechanisms import about_x, frame_of, rod
 from .model import Model, State
 from .spatial import pose, pose_inverse
 
@@ -113,14 +113,14 @@ def andrews() -> Linkage:
 
 def andrews_angles(model: Model, q: np.ndarray) -> np.ndarray:
     """β, Θ, γ, φ, δ, Ω and ε (7,) [rad] as in the DAE test set, from the joint coordinates (nq,) of `andrews`."""
-    return np.array([start + q[model.names.index(name)] for name, start in ANDREWS_START.items()])
+    return np.array([start + q[model.number[name]] for name, start in ANDREWS_START.items()])
 
 
 def andrews_wrenches(model: Model, state: State) -> np.ndarray:
     """The wrenches (n, 6) of drive and spring on the bodies of `andrews`: torque about the body's origin [N m], force
     [N], along the world's axes."""
     stiffness, length, fixed, moving = ANDREWS_SPRING
-    crank, rocker = model.names.index("K1"), model.names.index("K3")
+    crank, rocker = model.number["K1"], model.number["K3"]
     arm = _turn(ANDREWS_START["K3"] + state.q[rocker]) @ np.array([0.0, *moving])
     reach = model.placement[rocker, :3, 3] + arm - np.array([fixed[0], 0.0, fixed[1]])
     stretched = np.linalg.norm(reach)
@@ -169,11 +169,6 @@ def _slender(name: str, length: float) -> Link:
     link.inertia = length**2 * np.diag([1.0 / 12.0, 1e-4, 1.0 / 12.0])
     link.shapes = []
     return link
-
-
-def about_x(angle: float) -> np.ndarray:
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
 
 
 def _turn(angle: float) -> np.ndarray:

@@ -7,8 +7,8 @@ import numpy as np
 
 from .joint import Joint
 from .linkage import Closure, Link, Linkage
-from .mechanisms import frame_of, humanoid, rod
-from .mechanisms_closed import about_x, place
+from .mechanisms import about_x, about_y, frame_of, humanoid, rod
+from .mechanisms_closed import place
 from .motion import Motion
 from .shape import Capsule, Sphere
 from .spatial import pose, pose_inverse
@@ -65,14 +65,10 @@ def gymnast(
             link.position = (pose_inverse(stands.rest_pose()) @ pieces[0].rest_pose())[:3, 3]
             hanging = host.rest_pose()[:3, :3].T @ HANGING if carrier == "trunk" else np.eye(3)
             if name == "forearm":
-                hanging = _about_y(mirror * np.radians(elbows_out))
+                hanging = about_y(mirror * np.radians(elbows_out))
             link.rotation = hanging @ about_x(np.radians(bends[name]))
             linkage.add(link, host)
     return linkage
-
-
-ELBOW = 0.0
-OUT = 90.0
 
 
 def high_bar(*, bar: float = 2.4, release: float = np.inf, damping: float = 1.0) -> Linkage:
@@ -216,8 +212,3 @@ def _grip(linkage: Linkage, suffix: str) -> np.ndarray:
     forearm = linkage["forearm" + suffix]
     wrist = forearm.shapes[1].start - np.array([0.0, forearm.shapes[1].radius, 0.0])
     return (forearm.rest_pose() @ [*(wrist + np.array([0.0, GRIP, 0.0])), 1.0])[:3]
-
-
-def _about_y(angle: float) -> np.ndarray:
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])

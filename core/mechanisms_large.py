@@ -9,7 +9,7 @@ import numpy as np
 from .joint import Joint
 from .kinematics import link_poses
 from .linkage import Link, Linkage
-from .mechanisms import chain, frame_of, humanoid, rod
+from .mechanisms import about_x, about_y, chain, frame_of, humanoid, rod
 from .model import Model
 from .motion import Motion
 from .shape import Capsule, Cylinder
@@ -51,7 +51,7 @@ def millipede(legs: int = 1000, *, leg_links: int = 10, spine_per_pair: int = 6,
         if spine is None:
             piece.rotation = frame_of(along=np.array([1.0, 0.0, 0.0]), hinge=np.array([0.0, 1.0, 0.0]))
         else:
-            piece.position, piece.rotation = np.array([0.0, length, 0.0]), _about_y(np.pi / 2 * (-1) ** index)
+            piece.position, piece.rotation = np.array([0.0, length, 0.0]), about_y(np.pi / 2 * (-1) ** index)
         spine = linkage.add(piece, spine)
         if index % spine_per_pair == spine_per_pair // 2 - 1:
             for side in (1.0, -1.0):
@@ -69,8 +69,8 @@ def _leg(linkage: Linkage, spine: Link, name: str, side: float, links: int, leng
             piece.position = np.array([0.0, 0.5 * length, 0.0])
             piece.rotation = frame_of(along=np.array([side, 0.0, 0.0]), hinge=np.array([0.0, 0.0, 1.0]))
         else:
-            bend = _about_x(-np.pi / 4) if index == 1 else np.eye(3)
-            piece.position, piece.rotation = np.array([0.0, length, 0.0]), _about_y(np.pi / 2 * (-1) ** index) @ bend
+            bend = about_x(-np.pi / 4) if index == 1 else np.eye(3)
+            piece.position, piece.rotation = np.array([0.0, length, 0.0]), about_y(np.pi / 2 * (-1) ** index) @ bend
         link = linkage.add(piece, link)
 
 
@@ -99,7 +99,7 @@ def molecule(joints: int = 50_000, seed: int = 0, *, branching: float = 0.03) ->
         if left[host] == 0 or rng.random() < branching:
             host = open_ones[int(rng.integers(len(open_ones)))]
         around = 2.0 * np.pi * left[host] / 3.0
-        bond = _about_y(around) @ np.array([np.sin(TETRAHEDRAL), -np.cos(TETRAHEDRAL), 0.0])
+        bond = about_y(around) @ np.array([np.sin(TETRAHEDRAL), -np.cos(TETRAHEDRAL), 0.0])
         piece = atom(index, Joint("hinge"))
         piece.position = atoms[host].center_of_mass
         atoms.append(linkage.add(piece, atoms[host]))
@@ -152,9 +152,8 @@ def thread(links: int = 300, *, length: float = 0.02, damping: float = 2e-2) -> 
     """The thread that the adaptive-contact paper pulls through holes: a keyed lead at the origin, from which `links`
     with universal joints hang along -z; it does not touch itself."""
     linkage = Linkage()
-    linkage.add(Link("lead", Joint("fixed"), mass=0.5 * length, inertia=1e-6 * np.eye(3), keyed=True))
-    (lead,) = linkage.links()
-    link = lead
+    lead = Link("lead", Joint("fixed"), mass=0.5 * length, inertia=1e-6 * np.eye(3), keyed=True)
+    link = linkage.add(lead)
     for index in range(links):
         piece = rod(
             f"link.{index}", Joint("universal", damping=damping), length=length, mass=0.5 * length, radius=0.2 * length
@@ -258,13 +257,3 @@ def crowd(people: int = 200, *, spacing: float = 2.5) -> Linkage:
             piece = replace(link, name=f"{link.name}.{k}", position=place, parent=None, child=None, brother=None)
             links[id(link)] = linkage.add(piece, host)
     return linkage
-
-
-def _about_x(angle: float) -> np.ndarray:
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
-
-
-def _about_y(angle: float) -> np.ndarray:
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
