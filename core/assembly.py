@@ -312,21 +312,10 @@ def assemble(
         m = max(len(members[k]) for k in group)
         base = 6 if joined_tree else int(max(freedoms[roots[k]] for k in group))
         f = base + int(max(internal[k] for k in group))
-        batch = _fill(
-            group,
-            members,
-            parent,
-            freedoms,
-            cluster_parent >= 0,
-            first_link,
-            first_freedom,
-            m,
-            f,
-            base,
-            slot,
-            freedom_slot,
-        )
-        moves, descends, upper, carrier, padding, slot_parent = batch
+        moves, descends, upper, carrier, padding, slot_parent = _fill(
+            [members[k] for k in group], cluster_parent[group] >= 0, parent, freedoms, first_link, first_freedom, m, f,
+            base, slot, freedom_slot,
+        )  # fmt: skip
         heavy = np.array([paths.heavy[k] for k in group])
         attach = np.where(heavy >= 0, slot[np.maximum(parent[roots[heavy]], 0)], 0)
         handles = np.where(heavy >= 0, attach - first_link - m * np.arange(len(group)), 0)
@@ -384,22 +373,26 @@ def assemble(
     )
 
 
-def _fill(group, members, parent, freedoms, floats, first_link, first_freedom, m, f, base, slot, freedom_slot):
-    """Numbers the links and freedoms of a batch of clusters and fills its masks (see Leaves)."""
-    c = len(group)
+def _fill(
+    clusters: list[np.ndarray], floats: np.ndarray, parent: np.ndarray, freedoms: np.ndarray, first_link: int,
+    first_freedom: int, m: int, f: int, base: int, slot: np.ndarray, freedom_slot: np.ndarray,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """Numbers the links and freedoms of a batch of `clusters`, in `slot` and `freedom_slot`, and fills its masks: the
+    `moves`, `descends`, `upper`, `carrier` and `padding` of Leaves, and the links' parents (count * m,) in slots."""
+    c = len(clusters)
     moves, descends = np.zeros((c, m, f)), np.zeros((c, m, m))
     carrier, used = np.zeros((c, f), dtype=int), np.zeros((c, f), dtype=bool)
     slot_parent = np.full(c * m, -1)
     place: dict[int, int] = {}
-    for row, k in enumerate(group):
+    for row, members in enumerate(clusters):
         place.clear()
         column = base
-        for i, link in enumerate(members[k].tolist()):
+        for i, link in enumerate(members.tolist()):
             place[link] = i
             slot[link] = first_link + row * m + i
             d = int(freedoms[link])
             if i == 0:
-                d, start = (6 if floats[k] else d), 0
+                d, start = (6 if floats[row] else d), 0
             else:
                 start, column = column, column + d
                 p = place[int(parent[link])]
@@ -413,9 +406,8 @@ def _fill(group, members, parent, freedoms, floats, first_link, first_freedom, m
             used[row, start : start + d] = True
     both = used[:, :, None] & used[:, None, :]
     same = carrier[:, :, None] == carrier[:, None, :]
-    carries = (
-        np.take_along_axis(moves, carrier[:, :, None], axis=1) > 0
-    )  # [a, b]: freedom b moves the link of freedom a
+    # [a, b]: freedom b moves the link of freedom a
+    carries = np.take_along_axis(moves, carrier[:, :, None], axis=1) > 0
     upper = np.where(both & carries, np.where(same, 0.5, 1.0), 0.0)
     padding = np.eye(f) * ~used[:, :, None]
     return moves, descends, upper, carrier, padding, slot_parent
