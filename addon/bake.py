@@ -13,7 +13,7 @@ from mathutils import Quaternion
 from . import compat, nla
 from .chain import Chain, Track, bone_poses
 from .convert import Character
-from .fcurve import write_fitted, write_lines
+from .fcurve import bone_path, write_fitted, write_lines
 from .inheritance import decomposed
 from .keying import EVERY, EVERY_FRAME, STEP, Keying, choose, skeleton
 from .source import Source
@@ -181,11 +181,6 @@ def _exact(source: Source, keying: Keying) -> np.ndarray:
     if keying.mode != STEP:
         return np.ones(count, dtype=bool)
     return keying.fixed(source)[source.start - source.first :][:count]
-
-
-def bone_path(name: str, channel: str) -> str:
-    """The data path of a pose bone's channel."""
-    return f'pose.bones["{bpy.utils.escape_identifier(name)}"].{channel}'
 
 
 def _clear(holder, names: list[str]) -> set[str]:

@@ -9,12 +9,12 @@ import numpy as np
 
 from ..core import Adaptive, Model, Motion, Simulation
 from . import connection, guiding, objection, rival, scenery
-from .bake import CHANNELS, bone_path
+from .bake import CHANNELS
 from .cast import Actor, Cast, assemble
 from .connection import Grip
 from .convert import Options, convert
 from .cycle import Cycle
-from .fcurve import plays
+from .fcurve import bone_path, plays
 from .problem import Problem
 from .progress import named
 from .prop import sample_props

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import bpy
 import numpy as np
 
-from .fcurve import plays
+from .fcurve import bone_path, plays
 from .preset import preset
 from .role import SIMULATED
 from .switch import ON, Sampled, source_curves
@@ -33,11 +32,6 @@ def is_directing(path: str) -> bool:
     return path == HEAVY or bool(match and match.group(2) in SETTINGS)
 
 
-def bone_setting(name: str, setting: str) -> str:
-    """The data path, from the armature object, of a bone's setting."""
-    return f'pose.bones["{bpy.utils.escape_identifier(name)}"].{setting}'
-
-
 def followers(
     armature, names: Sequence[str], roles: Sequence[str], settings: dict[str, Sampled] | None = None
 ) -> set[int]:
@@ -45,7 +39,7 @@ def followers(
     curves, found = directed(armature) | (settings or {}), set()
     for number, (name, role) in enumerate(zip(names, roles, strict=True)):
         own = armature.pose.bones[name]
-        follows, holds = (curves.get(bone_setting(name, setting)) for setting in (FOLLOW, HOLD))
+        follows, holds = (curves.get(bone_path(name, setting)) for setting in (FOLLOW, HOLD))
         strongest = _most(follows) if follows else getattr(own, FOLLOW)
         held = _most(holds) >= ON if holds else getattr(own, HOLD)
         if role == SIMULATED and (strongest > 0.0 or held):
@@ -66,7 +60,7 @@ def unmoved(armature, names: Sequence[str], roles: Sequence[str], settings: dict
     curves, found = directed(armature) | settings, set()
     for number, (name, role) in enumerate(zip(names, roles, strict=True)):
         own = armature.pose.bones[name]
-        keyed = any(bone_setting(name, setting) in curves for setting in (FOLLOW, AMOUNT))
+        keyed = any(bone_path(name, setting) in curves for setting in (FOLLOW, AMOUNT))
         nothing = getattr(own, ADDITIVE) and getattr(own, AMOUNT) == 0.0 < getattr(own, FOLLOW)
         if role == SIMULATED and nothing and not keyed:
             found.add(number)
@@ -90,9 +84,9 @@ def sampled(curves: dict, armature, name: str, start: int, frames: int) -> dict[
         return np.array([curves[path].evaluate(start + frame) for frame in range(frames)])
 
     timed = (RATIO, AMOUNT, WEIGHT)
-    result = {setting: values(bone_setting(name, setting), getattr(own, setting)) for setting in timed}
-    held = values(bone_setting(name, HOLD), getattr(own, HOLD)) >= ON
-    result[FOLLOW] = np.where(held, EXACTLY, values(bone_setting(name, FOLLOW), getattr(own, FOLLOW)))
+    result = {setting: values(bone_path(name, setting), getattr(own, setting)) for setting in timed}
+    held = values(bone_path(name, HOLD), getattr(own, HOLD)) >= ON
+    result[FOLLOW] = np.where(held, EXACTLY, values(bone_path(name, FOLLOW), getattr(own, FOLLOW)))
     # what holds its animation does not swing about it
     result[RATIO], result[AMOUNT] = np.where(held, 1.0, result[RATIO]), np.where(held, 0.0, result[AMOUNT])
     result[WEIGHT] = result[WEIGHT] * values(HEAVY, whole.weight)

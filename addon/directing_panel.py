@@ -3,6 +3,7 @@
 import bpy
 
 from . import directing
+from .fcurve import bone_path
 from .motion import ARMATURE_DYNAMICS_PT_motion_presets
 from .operators import OnArmature
 from .panel import SidebarPart
@@ -101,7 +102,7 @@ class ARMATURE_DYNAMICS_OT_key_directing(_OnBones, bpy.types.Operator):
 
     def execute(self, context):
         for name in _bones(context, self.where):
-            path = directing.bone_setting(name, self.setting)
+            path = bone_path(name, self.setting)
             context.object.keyframe_insert(path, frame=context.scene.frame_current, group=name)
         return {"FINISHED"}
 

@@ -21,6 +21,11 @@ def _options() -> dict[str, dict[str, int]]:
     }
 
 
+def bone_path(name: str, channel: str) -> str:
+    """The data path, from the armature object, of a pose bone's channel or setting."""
+    return f'pose.bones["{bpy.utils.escape_identifier(name)}"].{channel}'
+
+
 def plays(curve) -> bool:
     """Whether neither a curve nor its group is muted."""
     return not (curve.mute or (curve.group and curve.group.mute))

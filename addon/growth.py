@@ -7,9 +7,8 @@ from math import ceil, floor
 import numpy as np
 
 from . import nla
-from .bake import bone_path
 from .cast import Actor
-from .fcurve import plays
+from .fcurve import bone_path, plays
 from .hold import written_bones
 from .problem import Problem
 from .switch import source_curves

@@ -6,9 +6,10 @@ import bpy
 import numpy as np
 
 from . import nla
-from .bake import CHANNELS, bone_path
+from .bake import CHANNELS
 from .cast import Actor
 from .conduct import brought, kept, parent_pose
+from .fcurve import bone_path
 from .hold import holds_of
 from .inheritance import local_of, to_pose
 from .source import evaluated_poses

@@ -9,8 +9,8 @@ import bpy
 import numpy as np
 
 from . import casting, connection_list, lock, nla, objection, operators, preflight, scale, symmetry
-from .bake import bone_path
 from .collider import AUTO
+from .fcurve import bone_path
 from .problem import ConversionError
 from .role import IGNORED
 from .switch import source_curves

@@ -8,7 +8,8 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
-from .bake import CHANNELS, bone_path
+from .bake import CHANNELS
+from .fcurve import bone_path
 from .problem import ConversionError, listed
 from .rig import check_scale, rigid
 from .switch import animated_paths

@@ -9,7 +9,8 @@ import numpy as np
 from mathutils import Matrix, Vector
 
 from . import nla
-from .bake import CHANNELS, bone_path
+from .bake import CHANNELS
+from .fcurve import bone_path
 from .problem import ConversionError
 from .switch import source_curves
 

@@ -4,6 +4,7 @@ import bpy
 import numpy as np
 import pytest
 from armature_dynamics.addon import directing, intake, operators, setup
+from armature_dynamics.addon.fcurve import bone_path
 from rigs import chain, curves, key, simulate, values
 from test_directing import apart, ends, key_setting, simulated
 
@@ -155,7 +156,7 @@ def test_settings_travel(tmp_path):
     assert armature.pose.bones["bone3"].armature_dynamics_amount == 1.5
     bpy.context.scene.frame_set(5)
     assert bpy.ops.armature_dynamics.key_directing(where="ALL", setting=directing.AMOUNT) == {"FINISHED"}
-    path = directing.bone_setting("bone3", directing.AMOUNT)
+    path = bone_path("bone3", directing.AMOUNT)
     np.testing.assert_array_equal(values(armature.animation_data.action, path), [[5.0, 1.5]])
 
 

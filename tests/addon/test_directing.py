@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from armature_dynamics.addon import casting, directing, intake, operators
 from armature_dynamics.addon.connection_list import pin
+from armature_dynamics.addon.fcurve import bone_path
 from armature_dynamics.addon.guiding import guide
 from armature_dynamics.addon.joint_frame import JointFrame
 from armature_dynamics.addon.joint_range import roomy
@@ -252,7 +253,7 @@ def test_buttons_set_and_key_what_they_say():
     assert armature.pose.bones["bone2"].armature_dynamics_follow_world
     bpy.context.scene.frame_set(7)
     assert bpy.ops.armature_dynamics.key_directing(where="COLLECTION") == {"FINISHED"}
-    path = directing.bone_setting("bone2", directing.FOLLOW)
+    path = bone_path("bone2", directing.FOLLOW)
     np.testing.assert_array_equal(values(armature.animation_data.action, path), [[7.0, 2.0]])
     assert len(curves(armature.animation_data.action)) == 2
 
@@ -267,7 +268,7 @@ def test_keys_set_while_a_take_plays_count_in_the_next():
     simulate(armature)
     assert ends(armature, [13])[0, 0, 0, 2] == pytest.approx(2.0, abs=0.01)
     bpy.ops.armature_dynamics.discard()
-    path = directing.bone_setting("bone0", directing.FOLLOW)
+    path = bone_path("bone0", directing.FOLLOW)
     np.testing.assert_array_equal(values(armature.animation_data.action, path), [[1.0, FIRM]])
 
 
