@@ -66,22 +66,24 @@ def _other_end(context) -> tuple:
     return (armature, bones[0].name) if len(bones) == 1 else (None, "")
 
 
-class ARMATURE_DYNAMICS_OT_connection_add(OnArmature, bpy.types.Operator):
+class _OnABone(OnArmature):
+    @classmethod
+    def poll(cls, context):
+        return super().poll(context) and bool(context.object.data.bones)
+
+
+class ARMATURE_DYNAMICS_OT_connection_add(_OnABone, bpy.types.Operator):
     """Connect the active bone: to the other bone or object that is selected, else to the world"""
 
     bl_idname = "armature_dynamics.connection_add"
     bl_label = "Add Connection"
-
-    @classmethod
-    def poll(cls, context):
-        return super().poll(context) and bool(context.object.data.bones)
 
     def execute(self, context):
         add(context.object, _active_name(context), *_other_end(context))
         return {"FINISHED"}
 
 
-class ARMATURE_DYNAMICS_OT_pin(OnArmature, bpy.types.Operator):
+class ARMATURE_DYNAMICS_OT_pin(_OnABone, bpy.types.Operator):
     """Pull the end of the active bone to the other object or bone that is selected, else to where it is at the start
     frame. Keys of Enabled turn it on and off; the method Exact holds it without give"""
 
@@ -93,10 +95,6 @@ class ARMATURE_DYNAMICS_OT_pin(OnArmature, bpy.types.Operator):
         description="Which end of the bone is pinned",
         items=(("TAIL", "Tail", "The bone's tail"), ("HEAD", "Head", "The bone's head")),
     )
-
-    @classmethod
-    def poll(cls, context):
-        return super().poll(context) and bool(context.object.data.bones)
 
     def execute(self, context):
         armature = context.object

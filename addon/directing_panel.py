@@ -5,7 +5,7 @@ import bpy
 from . import directing
 from .fcurve import bone_path
 from .motion import ARMATURE_DYNAMICS_PT_motion_presets
-from .operators import OnArmature
+from .operators import OnDynamic
 from .panel import SidebarPart
 from .role import SIMULATED
 from .words import said
@@ -40,13 +40,7 @@ def _bones(context, where: str) -> list[str]:
     return [bone.name for bone in armature.pose.bones if bone.armature_dynamics.role == SIMULATED]
 
 
-class _OnDynamic(OnArmature):
-    @classmethod
-    def poll(cls, context):
-        return super().poll(context) and context.object.armature_dynamics.enabled
-
-
-class _OnBones(_OnDynamic):
+class _OnBones(OnDynamic):
     where: bpy.props.EnumProperty(name="Bones", description="Which bones", items=WHERE, default="ALL")
 
 
@@ -107,7 +101,7 @@ class ARMATURE_DYNAMICS_OT_key_directing(_OnBones, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class ARMATURE_DYNAMICS_OT_sway(_OnDynamic, bpy.types.Operator):
+class ARMATURE_DYNAMICS_OT_sway(OnDynamic, bpy.types.Operator):
     """Let the active bone, and all that hangs from it, sway about its animation"""
 
     bl_idname = "armature_dynamics.sway"

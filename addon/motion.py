@@ -11,7 +11,7 @@ from bl_ui.utils import PresetPanel
 from bpy.props import BoolProperty, FloatProperty, PointerProperty
 
 from .directing import ADDITIVE, AMOUNT, FOLLOW, RATIO, WEIGHT, WORLD
-from .operators import OnArmature
+from .operators import OnDynamic
 from .role import SIMULATED
 
 FOLDER = str(Path(__file__).resolve().parent.parent)
@@ -99,12 +99,6 @@ def give(motion, context) -> int:
     return len(bones)
 
 
-class _OnDynamic(OnArmature):
-    @classmethod
-    def poll(cls, context):
-        return super().poll(context) and context.object.armature_dynamics.enabled
-
-
 class ARMATURE_DYNAMICS_PT_motion_presets(PresetPanel, bpy.types.Panel):
     bl_label = "Motion"
     preset_subdir = "armature_dynamics/motion"
@@ -122,7 +116,7 @@ class ARMATURE_DYNAMICS_PT_motion_presets(PresetPanel, bpy.types.Panel):
         give(context.window_manager.armature_dynamics_motion, context)
 
 
-class ARMATURE_DYNAMICS_OT_motion_preset_add(_OnDynamic, AddPresetBase, bpy.types.Operator):
+class ARMATURE_DYNAMICS_OT_motion_preset_add(OnDynamic, AddPresetBase, bpy.types.Operator):
     """Save how the bones move as a preset, or remove one"""
 
     bl_idname = "armature_dynamics.motion_preset_add"
@@ -144,7 +138,7 @@ class ARMATURE_DYNAMICS_PT_quality_presets(PresetPanel, bpy.types.Panel):
     preset_add_operator = "armature_dynamics.quality_preset_add"
 
 
-class ARMATURE_DYNAMICS_OT_quality_preset_add(_OnDynamic, AddPresetBase, bpy.types.Operator):
+class ARMATURE_DYNAMICS_OT_quality_preset_add(OnDynamic, AddPresetBase, bpy.types.Operator):
     """Save how exactly the armature is simulated and keyed as a preset, or remove one"""
 
     bl_idname = "armature_dynamics.quality_preset_add"

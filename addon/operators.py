@@ -90,6 +90,12 @@ class OnArmature:
         return True
 
 
+class OnDynamic(OnArmature):
+    @classmethod
+    def poll(cls, context):
+        return super().poll(context) and context.object.armature_dynamics.enabled
+
+
 class ARMATURE_DYNAMICS_OT_make_dynamic(OnArmature, bpy.types.Operator):
     """Find out which bones physics should move, and prepare the armature for simulating"""
 

@@ -10,7 +10,7 @@ from bl_operators.presets import AddPresetBase
 from bl_ui.utils import PresetPanel
 
 from . import preflight, rig_preset
-from .operators import OnArmature
+from .operators import OnArmature, OnDynamic
 from .problem import ConversionError
 from .words import said
 
@@ -58,7 +58,7 @@ class ARMATURE_DYNAMICS_OT_rig_preset_apply(OnArmature, bpy.types.Operator):
         return give(self, context.object, Path(self.filepath))
 
 
-class ARMATURE_DYNAMICS_OT_rig_preset_add(OnArmature, bpy.types.Operator):
+class ARMATURE_DYNAMICS_OT_rig_preset_add(OnDynamic, bpy.types.Operator):
     """Save what the bones of this armature are as a preset for others with such a rig, or remove one"""
 
     bl_idname = "armature_dynamics.rig_preset_add"
@@ -67,10 +67,6 @@ class ARMATURE_DYNAMICS_OT_rig_preset_add(OnArmature, bpy.types.Operator):
 
     name: bpy.props.StringProperty(options={"HIDDEN", "SKIP_SAVE"})
     remove_name: bpy.props.BoolProperty(options={"HIDDEN", "SKIP_SAVE"})
-
-    @classmethod
-    def poll(cls, context):
-        return super().poll(context) and context.object.armature_dynamics.enabled
 
     def execute(self, context):
         return self._remove() if self.remove_name else self._add(context)

@@ -6,13 +6,13 @@ import bpy
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from . import data_file, rig_menu, rig_preset, setup, twin
-from .operators import OnArmature
+from .operators import OnArmature, OnDynamic
 from .panel import SidebarPart
 from .problem import ConversionError
 from .words import said
 
 
-class ARMATURE_DYNAMICS_OT_export_setup(OnArmature, ExportHelper, bpy.types.Operator):
+class ARMATURE_DYNAMICS_OT_export_setup(OnDynamic, ExportHelper, bpy.types.Operator):
     """Write all settings of this armature, its bones and connections to a file. Keys of settings stay in the actions"""
 
     bl_idname = "armature_dynamics.export_setup"
@@ -20,10 +20,6 @@ class ARMATURE_DYNAMICS_OT_export_setup(OnArmature, ExportHelper, bpy.types.Oper
 
     filename_ext = ".json"
     filter_glob: bpy.props.StringProperty(default="*.json", options={"HIDDEN"})
-
-    @classmethod
-    def poll(cls, context):
-        return super().poll(context) and context.object.armature_dynamics.enabled
 
     def execute(self, context):
         try:
@@ -85,16 +81,12 @@ class ARMATURE_DYNAMICS_OT_copy_settings(OnArmature, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class ARMATURE_DYNAMICS_OT_mirror_settings(OnArmature, bpy.types.Operator):
+class ARMATURE_DYNAMICS_OT_mirror_settings(OnDynamic, bpy.types.Operator):
     """Give the bones on the other side all settings of the selected ones, their limits and connections, mirrored. In
     Object Mode those on the right get the settings of the left"""
 
     bl_idname = "armature_dynamics.mirror_settings"
     bl_label = "Mirror Settings"
-
-    @classmethod
-    def poll(cls, context):
-        return super().poll(context) and context.object.armature_dynamics.enabled
 
     def execute(self, context):
         armature = context.object
