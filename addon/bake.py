@@ -97,7 +97,7 @@ def write(armature, character: Character, tracks: dict[int, Track], source: Sour
             keying, skeleton(armature, character, source, list(tracks), shown, locations.swapaxes(0, 1), turns), source
         )
         choice = yield from _later(choosing)
-    before = playing(armature)
+    before = compat.playing(armature)
     identifier = compat.slot_identifier(armature)
     name = f"{armature.name} Dynamics"
     action = before.copy() if before else bpy.data.actions.new(name)
@@ -154,11 +154,6 @@ def _pieces(weights: list[float], most: int) -> Iterator[slice]:
 def is_copy(action, take) -> bool:
     """Whether an action is a copy of a take's, as a duplicate of the armature may play; either may be None."""
     return bool(action and take and TAKE in action and action[TAKE] == take.get(TAKE))
-
-
-def playing(armature):
-    """The action that moves an armature now, or None."""
-    return armature.animation_data.action if armature.animation_data else None
 
 
 def _later(steps: Iterator[float]):

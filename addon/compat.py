@@ -12,6 +12,11 @@ NO_SLOT = "none"
 """Stands for an action that plays through no slot; an empty string is what files from before slots have."""
 
 
+def playing(owner):
+    """The action that moves an object now, or None."""
+    return owner.animation_data.action if owner.animation_data else None
+
+
 def slot_identifier(owner) -> str:
     """Which slot of its action plays on an object, for `assign_action`; empty before slots existed."""
     animation = owner.animation_data

@@ -48,7 +48,7 @@ def conduct(
     aims = _aims(character, source, poses, holds)
     begin = source.at(source.start)[0]
     seen = np.repeat(begin[None], len(frames), axis=0)
-    played, identifier = bake.playing(armature), compat.slot_identifier(armature)
+    played, identifier = compat.playing(armature), compat.slot_identifier(armature)
     before = control.switched(armature)
     size = float(np.ptp(begin[:, :3, 3], axis=0).max())
     action, curls, off = None, {}, np.inf

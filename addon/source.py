@@ -9,7 +9,7 @@ from functools import cached_property
 import bpy
 import numpy as np
 
-from . import nla, switch
+from . import compat, nla, switch
 from .problem import ERROR, ConversionError, Problem
 from .prop import may_move
 from .rig import UNEVEN_SCALE, Rig, check_scale, is_hidden, refuse_hidden, rigid, scales
@@ -72,9 +72,8 @@ class Source:
 def action_range(armature, *, keyed: bool = False) -> tuple[int, int] | None:
     """The whole frames that cover an armature's own action and the NLA strips below it, or None without any; all that
     are `keyed`, whatever the action's Manual Frame Range says."""
-    playing = armature.animation_data.action if armature.animation_data else None
     ends = list(nla.span(armature) or ())
-    for action in (playing, armature.armature_dynamics.source_action):
+    for action in (compat.playing(armature), armature.armature_dynamics.source_action):
         span = (action.curve_frame_range if keyed else action.frame_range) if action else ()
         # glTF files bring ranges like 0.9999988 … 48
         ends += [round(float(frame)) for frame in span]

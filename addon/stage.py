@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import bpy
 
 from . import activity, compat, control, edits, fcurve, lock, nla, readings, rival, switch
-from .bake import PATHS, is_copy, playing
+from .bake import PATHS, is_copy
 from .convert import Character
 from .hold import written_bones
 from .renamed import follow_names, note_names
@@ -108,7 +108,7 @@ def play_source(armature) -> None:
 def _is_replaced(armature) -> bool:
     """Whether by now something else plays than the take or its source: an action that was chosen or keyed since, or the
     take as a strip of the user's own. That is the armature's animation then, as anybody sees."""
-    settings, action = armature.armature_dynamics, playing(armature)
+    settings, action = armature.armature_dynamics, compat.playing(armature)
     if nla.is_layered(armature):
         return False
     if action:

@@ -78,8 +78,7 @@ def source_curves(armature):
     settings = armature.armature_dynamics
     if settings.state != SOURCE:
         return compat.curves(settings.source_action, settings.source_slot)
-    action = armature.animation_data.action if armature.animation_data else None
-    return compat.curves(action, compat.slot_identifier(armature))
+    return compat.curves(compat.playing(armature), compat.slot_identifier(armature))
 
 
 def animated_paths(thing) -> set[str]:
@@ -147,10 +146,9 @@ def forget(armature, index: int) -> None:
 
 def _all_curves(armature) -> list:
     """The curves of every action of the armature that may have keys of connections."""
-    settings = armature.armature_dynamics
-    playing = armature.animation_data.action if armature.animation_data else None
-    identifier = compat.slot_identifier(armature)
-    actions = {action.name_full: (action, identifier) for action in (playing, settings.action) if action}
+    settings, identifier = armature.armature_dynamics, compat.slot_identifier(armature)
+    now = compat.playing(armature), settings.action
+    actions = {action.name_full: (action, identifier) for action in now if action}
     if settings.source_action:
         actions.setdefault(settings.source_action.name_full, (settings.source_action, settings.source_slot))
     for strip in nla.strips(armature):
@@ -163,7 +161,7 @@ def carry(armature) -> None:
     """Takes keys of settings that were set while a take played over into the source action, which is what the next
     take reads; they would be lost with the take's action."""
     settings = armature.armature_dynamics
-    action = armature.animation_data.action if armature.animation_data else None
+    action = compat.playing(armature)
     layered = nla.is_layered(armature)
     if settings.state == SOURCE or action is None or not (layered or action == settings.action):
         return

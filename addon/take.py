@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core import Adaptive, Model, Simulation, SimulationError, compile_model
 from . import activity, adaptive_settings, compat, connection, keying, nla, objection, readings, seen, stage, touches
-from .bake import Baked, bake, playing
+from .bake import Baked, bake
 from .cast import Cast
 from .casting import cast_of, frame_time, gravity, is_driven, objections, simulation_of
 from .conduct import conduct
@@ -78,7 +78,7 @@ class Take:
             stage.play_source(member)
         # gravity, settings and rotation modes that are keyed count as they are at the start
         bpy.context.scene.frame_set(start)
-        self._sources = [(playing(member), compat.slot_identifier(member)) for member in members]
+        self._sources = [(compat.playing(member), compat.slot_identifier(member)) for member in members]
         casting = cast_of(armature, members, start, end, beyond=self.keys.blend_out > 0)
         self.cast, self._surroundings = yield from casting
         fields, news = yield from named("sample", read_fields(start, end, members))
