@@ -9,13 +9,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import bpy
 
 from . import casting, connection, operators
 from .adaptive_settings import BUDGET, JOINTS, OFF, SETTING, THRESHOLD
-from .data_file import is_other
+from .data_file import is_other, replace
 from .intake import open_input
 from .keying import REDUCED, STEP
 from .objection import LAST_FRAME
@@ -192,10 +193,11 @@ def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace],
     report.input = source
     report.warnings[:0] = warnings
     if options.out:
-        _write(options.out, lambda path: bpy.ops.wm.save_as_mainfile(filepath=path, copy=True, check_existing=False))
+        save = partial(bpy.ops.wm.save_as_mainfile, copy=True, check_existing=False)
+        replace(options.out, lambda path: save(filepath=str(path)))
     if options.report:
         text = json.dumps(report.as_dict(), indent=1, ensure_ascii=False) + "\n"
-        _write(options.report, lambda path: Path(path).write_text(text, encoding="utf-8"))
+        replace(options.report, lambda path: path.write_text(text, encoding="utf-8"))
     print(f"{report.armature}: {'ok' if report.ok else 'NOT ok'}")
     print("\n".join([*report.lines(), *report.events(), *(f"warning: {line}" for line in report.news())]))
     return report
@@ -271,14 +273,3 @@ def _check_report(path: Path, scenes: list[Path]) -> None:
     place = path.resolve()
     if place.suffix.lower() == ".blend" or any(place == scene.resolve() for scene in scenes):
         raise ConversionError(f"{path}: the report would take the place of a scene; let its name end in .json")
-
-
-def _write(path: Path, save: Callable[[str], object]) -> None:
-    """Writes a file whole or not at all; a link keeps pointing to it."""
-    place = path.resolve()
-    part = place.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    try:
-        save(str(part))
-        os.replace(part, place)
-    finally:
-        part.unlink(missing_ok=True)

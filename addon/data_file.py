@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from .problem import ConversionError
@@ -38,12 +39,18 @@ def write(path: Path, text: str) -> None:
     written."""
     if is_other(path):
         raise ConversionError(f"{path}: is no file that could be replaced; choose another place")
-    place = path.resolve()
-    part = place.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, place)
+        replace(path, lambda part: part.write_text(text, encoding="utf-8"))
     except OSError as error:
         raise ConversionError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
+
+
+def replace(path: Path, save: Callable[[Path], object]) -> None:
+    """Lets `save` write a file, whole or not at all; a link keeps pointing to it."""
+    place = path.resolve()
+    part = place.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        save(part)
+        os.replace(part, place)
     finally:
         part.unlink(missing_ok=True)
