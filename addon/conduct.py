@@ -52,6 +52,13 @@ def conduct(
     before = control.switched(armature)
     size = float(np.ptp(begin[:, :3, 3], axis=0).max())
     action, curls, off = None, {}, np.inf
+
+    def take_back() -> None:
+        nonlocal action
+        compat.assign_action(armature, played, identifier, exact=True)
+        bpy.data.actions.remove(action)
+        action = None
+
     try:
         for turn in range(ROUNDS):
             solving = _solved(armature, character, source, keying, holds, aims, seen, curls)
@@ -67,13 +74,9 @@ def conduct(
                     break
                 holds = freed
             if turn < ROUNDS - 1:
-                compat.assign_action(armature, played, identifier, exact=True)
-                bpy.data.actions.remove(action)
-                action = None
+                take_back()
         if keying.mode != EVERY or keying.blends:
-            compat.assign_action(armature, played, identifier, exact=True)
-            bpy.data.actions.remove(action)
-            action = None
+            take_back()
             shown, chosen = _expected(holds, seen, stood), keying
             for turn in range(TIGHTENED + 1):
                 writing = _written(armature, character, tracks, source, before, chosen, shown)
@@ -86,13 +89,10 @@ def conduct(
                 if excess <= 1.0:
                     break
                 chosen = replace(chosen, meters=chosen.meters / excess, radians=chosen.radians / excess)
-                compat.assign_action(armature, played, identifier, exact=True)
-                bpy.data.actions.remove(action)
-                action = None
+                take_back()
     except BaseException:
         if action is not None:
-            compat.assign_action(armature, played, identifier, exact=True)
-            bpy.data.actions.remove(action)
+            take_back()
         raise
     return baked
 
