@@ -17,7 +17,7 @@ from .fcurve import write_steps
 from .hold import Hold, holds_of
 from .inheritance import local_of, to_pose, unposed
 from .keying import EVERY, EVERY_FRAME, REDUCED, Keying
-from .rig import rigid
+from .rig import angle_of, rigid
 from .source import Source, evaluated_poses
 
 ROUNDS = 10
@@ -252,8 +252,7 @@ def _excess(holds: list[Hold], seen: np.ndarray, shown: np.ndarray, source: Sour
     scale = np.linalg.norm(source.worlds[0, :3, :3], axis=0).max()
     place = scale * np.linalg.norm(seen[..., :3, 3] - shown[..., :3, 3], axis=-1).max(initial=0.0)
     chord = np.linalg.norm((rigid(seen) - rigid(shown))[..., :3, :3], axis=(-2, -1)).max(initial=0.0)
-    turned = 2 * np.arcsin(min(chord / np.sqrt(8), 1.0))
-    return float(max(place / meters, turned / radians))
+    return float(max(place / meters, angle_of(chord) / radians))
 
 
 def _freed(armature, character, source, keying, holds, aims, seen, far: float) -> list[Hold]:

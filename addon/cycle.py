@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core import Trajectory
+from .rig import angle_of
 
 MET = (1e-3, 0.1)
 """A loop is closed when no link's place at its ends differs by more [m, relative to the height], nor its turn [deg]."""
@@ -43,7 +44,7 @@ class Cycle:
         first = self.skipped(trajectory)
         begin, end = trajectory.world[first], trajectory.world[min(first + self.period, len(trajectory) - 1)]
         chord = np.linalg.norm(begin[:, :3, :3] - end[:, :3, :3], axis=(1, 2)).max()
-        turn = np.degrees(2 * np.arcsin(min(chord / np.sqrt(8), 1.0)))
+        turn = np.degrees(angle_of(chord))
         return float(np.linalg.norm(begin[:, :3, 3] - end[:, :3, 3], axis=1).max()), float(turn)
 
     def meets(self, trajectory: Trajectory, height: float) -> bool:

@@ -12,7 +12,7 @@ from .bake import Baked
 from .cast import Actor, Cast
 from .connection import Grip
 from .prop import placed
-from .rig import rigid
+from .rig import angle_of, rigid
 from .source import deform_ends, evaluated_poses
 
 PIECE = 5000
@@ -116,7 +116,7 @@ class _Follower:
         away, carried = actual - expected, (bones[:, self.parents, :3] @ anchors)[..., 0]
         place = _longest(away[..., :3, 3])
         chord = _longest(away[..., :3, :3].reshape(*away.shape[:2], 9))
-        turn = np.degrees(2 * np.arcsin(np.minimum(chord / np.sqrt(8), 1.0)))
+        turn = np.degrees(angle_of(chord))
         apart = _longest(carried - bones[:, self.jointed][..., :3, 3])
         if self.ends is not None:
             place = np.maximum(place, self._drifts(rows))

@@ -86,6 +86,11 @@ def rigid(matrices: np.ndarray) -> np.ndarray:
     return result
 
 
+def angle_of(chord: np.ndarray) -> np.ndarray:
+    """The angles [rad] between rotations whose matrices differ by so much in the Frobenius norm."""
+    return 2 * np.arcsin(np.minimum(chord / np.sqrt(8), 1.0))
+
+
 def _nearest(axes: np.ndarray) -> np.ndarray:
     """The nearest rotations (k, 3, 3), by Newton's iteration (Higham, Computing the polar decomposition, 1986): bones
     that are not sheared take two rounds."""
