@@ -34,24 +34,15 @@ PLAY = np.radians(40.0)
 
 def hinge_angle(turn: np.ndarray) -> tuple[float, np.ndarray]:
     """The angle [rad] about x of a quaternion, and the rotation (3, 3) that is left when it is undone first."""
-    angle, hinge = _about(turn, 1)
+    angle = 2.0 * float(np.arctan2(turn[1], turn[0]))
+    angle = (angle + np.pi) % (2.0 * np.pi) - np.pi
+    hinge = np.array([np.cos(angle / 2), np.sin(angle / 2), 0.0, 0.0])
     return angle, quaternion_matrix(quaternion_multiply(quaternion_conjugate(hinge), turn))
 
 
 def swing_twist(turn: np.ndarray) -> np.ndarray:
     """The swing about x, twist about y and swing about z (3,) [rad] of a quaternion: first twist, then swing."""
-    angle, twist = _about(turn, 2)
-    swing = logarithm(quaternion_multiply(turn, quaternion_conjugate(twist)))
-    return np.array([swing[0], angle, swing[2]])
-
-
-def _about(turn: np.ndarray, part: int) -> tuple[float, np.ndarray]:
-    """The turn about one axis (1 x, 2 y, 3 z) that is nearest to a quaternion: its angle [rad] and quaternion."""
-    angle = 2.0 * float(np.arctan2(turn[part], turn[0]))
-    angle = (angle + np.pi) % (2.0 * np.pi) - np.pi
-    axis = np.zeros(4)
-    axis[0], axis[part] = np.cos(angle / 2), np.sin(angle / 2)
-    return angle, axis
+    return _angles(turn[None], "spherical")[0]
 
 
 def widened(frame: JointFrame, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
