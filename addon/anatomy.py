@@ -23,8 +23,8 @@ ZERO_LENGTH = 0.01
 class Anatomy:
     """A human in a rig: the `naming` it follows and the segment each simulated bone stands for.
 
-    `left`, `front`, `up` (3,) are the character's own axes in the world at rest; `side` is +1 for bones of the left
-    half, -1 of the right, 0 in the middle; `stature` [m].
+    `side` is +1 for bones of the left half, -1 of the right, 0 in the middle; `axes` (3, 3): the character's left,
+    front and up in the world at rest as columns; `stature` [m].
     """
 
     naming: str
@@ -66,7 +66,7 @@ def _match(naming: dict, rig: Rig) -> dict[tuple[str, int], list[int]]:
         return {}
     found: dict[tuple[str, int], list[int]] = {}
     for tokens in naming["sides"]:
-        for side, token in ((0, tokens[0]), (1, tokens[1])):
+        for side, token in enumerate(tokens):
             for segment, patterns in naming["segments"].items():
                 sided = any("{side}" in pattern for pattern in patterns)
                 for pattern in patterns:
