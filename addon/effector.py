@@ -8,7 +8,7 @@ was measured on rigid bodies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import bpy
 import numpy as np
@@ -31,7 +31,7 @@ OCTAVES = 3
 """Of Blender's turbulence; each is half as high as the one before, and their heights add up to 7/4."""
 
 
-def read_fields(start: int, end: int, actors=()) -> Iterator[float]:
+def read_fields(start: int, end: int, actors: Sequence) -> Iterator[float]:
     """Samples the scene's force fields over the frames, yielding progress 0 … 1; returns a tuple of Fields, with one
     sample for each frame, and Problems about what does not act.
 

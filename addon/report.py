@@ -169,7 +169,7 @@ class Report:
 
     def judge(
         self, height: float, length: float, weight: float, motion: float, reach: float, driven: bool,
-        exact: Sequence[bool] = (), allowed: tuple[float, float] = (0.0, 0.0), controlled: bool = False,
+        exact: Sequence[bool], allowed: tuple[float, float], controlled: bool,
     ) -> None:  # fmt: skip
         """Adds a warning for each broken promise, and sets `ok`. `height` and `length` (its largest extent) [m],
         `weight` [N], the most energy of `motion` [J], `reach` the largest coordinate [m]; a `driven` character may gain

@@ -133,7 +133,7 @@ def _unmeasure(armature) -> None:
         armature.armature_dynamics.property_unset(name)
 
 
-def set_simulated(armature, before: Played, action, members: Sequence = (), tracks: Sequence[str] = ()) -> None:
+def set_simulated(armature, before: Played, action, members: Sequence, tracks: Sequence[str]) -> None:
     """Remembers the source, now that `action` plays instead, in NLA `tracks` of its own or without them, and with which
     others it was simulated; an earlier take that was not kept is removed, and so are its tracks."""
     settings = armature.armature_dynamics

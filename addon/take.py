@@ -98,12 +98,8 @@ class Take:
     def write(self, skipped: int = 0, most: int | None = None, *, loop: dict | None = None, performed: bool = False):
         """Bakes the frames that were simulated, at `most` so many, without those that are `skipped` first; returns the
         Report. What hands have `performed` can be kept however it was simulated, as no second run repeats it."""
-        cast, simulation, warnings, settings = (
-            self.cast,
-            self.simulation,
-            self.warnings,
-            self.armature.armature_dynamics,
-        )
+        cast, simulation, warnings = self.cast, self.simulation, self.warnings
+        settings = self.armature.armature_dynamics
         trajectory = simulation.trajectory
         start, first = self.start, self.start - skipped
         warnings += jams(simulation, first)
