@@ -80,15 +80,15 @@ def strips(armature) -> list:
 
 def curves(armature) -> Iterator:
     """The curves that those strips play."""
-    for strip in _with_inner(strips(armature)):
+    return curves_of(strips(armature))
+
+
+def curves_of(found: Iterable) -> Iterator:
+    """The curves of strips, and of those in them."""
+    for strip in found:
         if strip.action:
             yield from compat.curves(strip.action, compat.strip_slot(strip))
-
-
-def _with_inner(found: Iterable) -> Iterator:
-    for strip in found:
-        yield strip
-        yield from _with_inner(strip.strips)
+        yield from curves_of(strip.strips)
 
 
 def span(armature) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 import bpy
 
-from . import compat
+from . import compat, nla
 
 NEAR = 1e-6
 """Values that differ by less, relative to what is above 1, are those that are keyed."""
@@ -73,7 +73,7 @@ def _changed(thing, frame: float) -> Iterator[tuple]:
     values: dict[str, object] = {}
     animation = thing.animation_data
     curves = [(curve, True) for curve in compat.curves(animation.action, compat.slot_identifier(thing))]
-    curves += [(curve, False) for track in animation.nla_tracks for curve in _layered(track.strips)]
+    curves += [(curve, False) for track in animation.nla_tracks for curve in nla.curves_of(track.strips)]
     for curve, is_known in curves:
         path, index = curve.data_path, curve.array_index
         if path not in values:
@@ -87,13 +87,6 @@ def _changed(thing, frame: float) -> Iterator[tuple]:
         if value is None or (is_known and _is_near(float(value), curve.evaluate(frame))):
             continue
         yield thing, path, index, value
-
-
-def _layered(strips) -> Iterator:
-    """The curves of strips, and of those in them."""
-    for strip in strips:
-        yield from compat.curves(strip.action, compat.strip_slot(strip)) if strip.action else ()
-        yield from _layered(strip.strips)
 
 
 def _is_near(one: float, other: float) -> bool:
