@@ -14,6 +14,7 @@ from ..core.mesh import WELD
 from ..core.shape import Scenery
 from .hull import convex_hull, outward
 from .instances import instances, shows_instances
+from .surface import layer_bits
 
 MOST_CORNERS = 64
 """Corners that a convex hull keeps."""
@@ -76,7 +77,7 @@ def manner(thing, surface: dict) -> Manner:
         return Manner("MESH", "SEEN", 0.0, surface)
     # in a compound every part has the whole's surface
     whole = body_above(thing) or body
-    bits = sum(1 << bit for bit, on in enumerate(whole.collision_collections) if on)
+    bits = layer_bits(whole.collision_collections)
     own = {"friction": whole.friction, "restitution": whole.restitution, "layers": bits}
     # Bullet keeps the margin of a box or cylinder inside it, and spheres and capsules are all margin
     grows = body.use_margin and body.collision_shape in ("CONVEX_HULL", "MESH", "CONE")
