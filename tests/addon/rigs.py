@@ -1,9 +1,22 @@
 """Small rigs, and short ways to do with them what an animator does."""
 
+import importlib.util
+
 import bpy
 import numpy as np
 from armature_dynamics.addon import compat, convert, operators, rig, source, take
 from armature_dynamics.addon.progress import finished
+from conftest import ROOT
+
+
+def named(kind):
+    """A rig as another program names its bones; see scripts/named_scene.py."""
+    spec = importlib.util.spec_from_file_location("named_scene", ROOT / "scripts" / "named_scene.py")
+    scene = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(scene)
+    armature = getattr(scene, kind)()
+    bpy.context.view_layer.objects.active = armature
+    return armature
 
 
 def make_rig(bones, name="Rig"):

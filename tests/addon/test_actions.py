@@ -1,7 +1,5 @@
 """From a rig to kept keys by three buttons, with nothing typed: Make Dynamic, Simulate, Keep."""
 
-import importlib.util
-
 import bpy
 import numpy as np
 import pytest
@@ -11,8 +9,7 @@ from armature_dynamics.addon.joint_range import hinge_angle, swing_twist
 from armature_dynamics.addon.rig import rigid
 from armature_dynamics.addon.source import evaluated_poses
 from armature_dynamics.core.spatial import matrix_quaternion
-from conftest import ROOT
-from rigs import curves
+from rigs import curves, named
 
 pytestmark = pytest.mark.slow
 
@@ -30,14 +27,6 @@ SKIN = 0.05
 """Part of its height by which skin may reach out of the capsules that stand for it."""
 
 
-def named_scene():
-    """The script that builds rigs as other programs name their bones."""
-    spec = importlib.util.spec_from_file_location("named_scene", ROOT / "scripts" / "named_scene.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(params=zip(RIGS, NAMINGS, strict=True), ids=RIGS)
 def rig(request, shared_file):
     """Each rig as Blender itself brings it into an empty file, and how it is to be recognised."""
@@ -53,7 +42,7 @@ def rig(request, shared_file):
         bpy.ops.import_anim.bvh(filepath=str(shared_file(kind)))
         armature = bpy.context.object
     else:
-        armature = getattr(named_scene(), kind)()
+        armature = named(kind)
     bpy.context.view_layer.objects.active = armature
     bpy.context.view_layer.update()
     return armature, naming

@@ -1,7 +1,6 @@
 """Presets of rigs: what a kind of rig is, in a file that a rigger writes by hand or Blender's menu saves."""
 
 import json
-import sys
 
 import bpy
 import numpy as np
@@ -10,10 +9,9 @@ from armature_dynamics.addon import rig_preset, setup, words
 from armature_dynamics.addon.problem import ConversionError
 from conftest import ROOT
 from evaluated import evaluated
-from rigs import chain, character, curves, make_rig, simulate
+from rigs import chain, character, curves, make_rig, named, simulate
 from test_words import untranslated
 
-sys.path.insert(0, str(ROOT / "scripts"))
 FOLDER = ROOT / "presets" / "armature_dynamics" / "rig"
 SHIPPED = sorted(path.stem for path in FOLDER.glob("*.json"))
 
@@ -302,14 +300,6 @@ def test_the_rigs_that_come_along_are_found():
     assert names == SHIPPED
     for name in SHIPPED:
         assert bpy.utils.preset_find(name, "armature_dynamics/rig", ext=".json") == str(FOLDER / f"{name}.json")
-
-
-def named(kind):
-    import named_scene
-
-    rig = getattr(named_scene, kind)()
-    bpy.context.view_layer.objects.active = rig
-    return rig
 
 
 @pytest.mark.parametrize(("name", "kind"), [("Mixamo", "mixamo"), ("VRM", "vrm"), ("MMD", "mmd"), ("Biped", "biped")])
