@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,6 +16,22 @@ def load_extension():
     sys.modules[spec.name] = package
     spec.loader.exec_module(package)
     return package
+
+
+@contextmanager
+def registered():
+    """The extension, registered meanwhile: classes that are still registered at exit crash or hang some Blenders, and
+    so do Rigify's."""
+    import bpy
+
+    extension = load_extension()
+    extension.register()
+    try:
+        yield extension
+    finally:
+        if "rigify" in bpy.context.preferences.addons:
+            bpy.ops.preferences.addon_disable(module="rigify")
+        extension.unregister()
 
 
 def in_environment() -> int:
@@ -32,15 +49,10 @@ def in_environment() -> int:
 def main() -> int:
     if importlib.util.find_spec("bpy") is None:
         return in_environment()
-    extension = load_extension()
-    extension.register()
-    try:
+    with registered():
         from armature_dynamics.addon import command
 
         return command.run(sys.argv[1:], "bake.py")
-    finally:
-        # a class that is still registered at exit crashes Blender 4.2
-        extension.unregister()
 
 
 if __name__ == "__main__":

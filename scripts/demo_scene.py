@@ -10,7 +10,7 @@ from pathlib import Path
 
 import bpy
 import numpy as np
-from bake import load_extension
+from bake import registered
 from mathutils import Matrix, Quaternion, Vector
 
 RATE = 24
@@ -218,9 +218,7 @@ def simulate(rig: bpy.types.Object, steps: bpy.types.Collection):
 def main(folder: Path) -> int:
     folder.mkdir(exist_ok=True)
     bpy.ops.wm.read_factory_settings(use_empty=True)
-    extension = load_extension()
-    extension.register()
-    try:
+    with registered():
         scene = bpy.context.scene
         scene.render.fps, scene.frame_start, scene.frame_end = RATE, 1, END
         rig, stairs = character(), steps()
@@ -237,10 +235,6 @@ def main(folder: Path) -> int:
             print(f"{name:<24} {len(value) if name == 'warnings' else value}")
         print(f"written: {', '.join(f'{folder.name}/demo.{kind}' for kind in ('blend', 'png', 'json'))}")
         return 0 if report.ok else 1
-    finally:
-        # classes that are still registered at exit crash or hang some Blenders
-        bpy.ops.preferences.addon_disable(module="rigify")
-        extension.unregister()
 
 
 if __name__ == "__main__":

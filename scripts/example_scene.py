@@ -8,7 +8,7 @@ from pathlib import Path
 
 import bpy
 import demo_scene
-from bake import load_extension
+from bake import registered
 from demo_scene import START, STRIDE, box, contact_sheet, dress, material, studio
 from mathutils import Matrix, Vector
 from pile_scene import pile
@@ -181,9 +181,7 @@ def main(name: str, folder: Path, picture: bool = True) -> int:
     folder.mkdir(exist_ok=True)
     bpy.ops.wm.read_factory_settings(use_empty=True)
     bpy.ops.preferences.addon_enable(module="rigify")
-    extension = load_extension()
-    extension.register()
-    try:
+    with registered():
         scene = bpy.context.scene
         scene.render.fps = RATE
         frames = EXAMPLES[name]()
@@ -194,10 +192,6 @@ def main(name: str, folder: Path, picture: bool = True) -> int:
             contact_sheet(frames, folder / f"{name}.png")
         print(f"written: {folder.name}/{name}.blend" + (f", {folder.name}/{name}.png" if picture else ""))
         return 0
-    finally:
-        # classes that are still registered at exit crash or hang some Blenders
-        bpy.ops.preferences.addon_disable(module="rigify")
-        extension.unregister()
 
 
 if __name__ == "__main__":

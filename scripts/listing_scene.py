@@ -10,7 +10,7 @@ import bpy
 import demo_scene
 import example_scene
 import numpy as np
-from bake import load_extension
+from bake import registered
 from demo_scene import END, dress, material, studio
 from mathutils import Vector
 from stage_scene import RATE, human, make_dynamic, scenery, simulate
@@ -173,9 +173,7 @@ PICTURES = {"icon.png": icon, "featured.jpg": featured, "pile.jpg": pile, "conne
 def main(name: str, folder: Path) -> int:
     bpy.ops.wm.read_factory_settings(use_empty=True)
     bpy.ops.preferences.addon_enable(module="rigify")
-    extension = load_extension()
-    extension.register()
-    try:
+    with registered():
         bpy.context.scene.render.fps = RATE
         if name == "window.blend":
             window()
@@ -184,10 +182,6 @@ def main(name: str, folder: Path) -> int:
         save(PICTURES[name](), folder / name)
         print(f"written: {name}, {(folder / name).stat().st_size / 1000:.0f} kB")
         return 0
-    finally:
-        # classes that are still registered at exit crash or hang some Blenders
-        bpy.ops.preferences.addon_disable(module="rigify")
-        extension.unregister()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import bpy
 import demo_scene
 import named_scene
 import numpy as np
-from bake import load_extension
+from bake import registered
 from demo_scene import box, capsule, material, studio
 from mathutils import Matrix, Vector
 
@@ -151,9 +151,7 @@ def picture(frame: int) -> np.ndarray:
 
 def main(data: Path, folder: Path, names: list[str]) -> int:
     folder.mkdir(exist_ok=True)
-    extension = load_extension()
-    extension.register()
-    try:
+    with registered():
         strips = [np.concatenate(shown(name, data), axis=1) for name in names]
         gap = np.ones((SIZE[1], 8, 4), dtype=np.float32)
         rows = []
@@ -172,10 +170,6 @@ def main(data: Path, folder: Path, names: list[str]) -> int:
         image.save()
         print(f"written: {folder.name}/rigs.png")
         return 0
-    finally:
-        # classes that are still registered at exit crash or hang some Blenders
-        bpy.ops.preferences.addon_disable(module="rigify")
-        extension.unregister()
 
 
 if __name__ == "__main__":

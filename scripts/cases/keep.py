@@ -19,7 +19,7 @@ import bpy
 import numpy as np
 from bl_ui.utils import PresetPanel
 
-from scripts.bake import load_extension
+from scripts.bake import registered
 
 FRAMES, CONTROLLED = 250, 120
 """Frames that are simulated, and of the generated rig."""
@@ -167,14 +167,9 @@ def measured(addon, wanted: list[str]) -> dict:
 
 
 def main(*wanted: str) -> None:
-    extension = load_extension()
-    extension.register()
-    try:
+    with registered() as extension:
         metrics = measured(extension.addon, list(wanted) or ["metarig", "tail", "generated", "draw"])
         print(json.dumps({"metrics": metrics, "blender": bpy.app.version_string}), flush=True)
-    finally:
-        # a class that is still registered at exit crashes Blender 4.2
-        extension.unregister()
     # and Rigify does so whatever was done
     os._exit(0)
 

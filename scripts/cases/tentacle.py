@@ -16,7 +16,7 @@ from collections import defaultdict
 import bpy
 import numpy as np
 
-from scripts.bake import load_extension
+from scripts.bake import registered
 
 BONES, LENGTH, FRAMES, STOP = 1000, 20.0, 100, 60
 """The root is dragged up to the frame STOP, and stands still then. LENGTH [m]."""
@@ -115,15 +115,10 @@ def bakes(addon, armature, threshold: float = THRESHOLD, frames: int = FRAMES) -
 def main(
     way: str = f"{WAY}", length: str = f"{LENGTH}", threshold: str = f"{THRESHOLD}", stop: str = f"{STOP}"
 ) -> None:
-    extension = load_extension()
-    extension.register()
-    try:
+    with registered() as extension:
         armature = tentacle(way=float(way), length=float(length), stop=int(stop))
         metrics = bakes(extension.addon, armature, float(threshold))
         print(json.dumps({"metrics": metrics, "blender": bpy.app.version_string}))
-    finally:
-        # a class that is still registered at exit crashes Blender 4.2
-        extension.unregister()
 
 
 if __name__ == "__main__":
