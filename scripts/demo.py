@@ -6,15 +6,11 @@ import subprocess
 import sys
 
 import environment
-from environment import ROOT, PreparationError
+from environment import ROOT
 
 
 def main() -> int:
-    try:
-        python = environment.prepare(environment.default())
-    except PreparationError as problem:
-        print(problem, file=sys.stderr)
-        return 1
+    python = environment.blender()
     return subprocess.run([python, ROOT / "scripts" / "demo_scene.py", ROOT / "out"], timeout=600).returncode
 
 

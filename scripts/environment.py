@@ -72,6 +72,14 @@ NEWEST_BLENDER = {"3.11": "5.0", "3.13": "newest"}
 CORE_ALONE = Environment("core alone, numpy 1.24", ".venv-core", "3.11", ("numpy==1.24.*", *PYTEST))
 
 
+def blender() -> str:
+    """The Python of the default Blender, made on demand; where that fails, ends the program with a line on why."""
+    try:
+        return prepare(default())
+    except PreparationError as problem:
+        sys.exit(str(problem))
+
+
 def oracles() -> Environment:
     """`.venv-oracles`: the engines that the core's tests compare with, on the newest Python there is. Blender 5.0 wants
     numpy 1, Pinocchio numpy 2."""

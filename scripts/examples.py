@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import environment
-from environment import ROOT, PreparationError
+from environment import ROOT
 
 NAMES = ("high-bar", "swing", "holding-hands", "snapping-chain", "pile")
 
@@ -23,11 +23,7 @@ def main() -> int:
     if unknown:
         print(f"examples.py: there is no example {unknown[0]!r}; choose from {', '.join(NAMES)}", file=sys.stderr)
         return 2
-    try:
-        python = environment.prepare(environment.default())
-    except PreparationError as problem:
-        print(problem, file=sys.stderr)
-        return 1
+    python = environment.blender()
     script = ROOT / "scripts" / "example_scene.py"
     return max(subprocess.run([python, script, name, ROOT / "out"], timeout=900).returncode for name in names)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import environment
 import manual
-from environment import ROOT, PreparationError
+from environment import ROOT
 
 FOLDER = ROOT / "docs" / "listing"
 
@@ -38,11 +38,7 @@ def main() -> int:
     if WINDOW in names and not manual.BLENDER.exists():
         print(f"listing.py: there is no {manual.BLENDER.name} in {manual.BLENDER.parent}: name others", file=sys.stderr)
         return 1
-    try:
-        python = environment.prepare(environment.default())
-    except PreparationError as problem:
-        print(problem, file=sys.stderr)
-        return 1
+    python = environment.blender()
     for name in names:
         if name == WINDOW:
             photograph(python)

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import environment
-from environment import ROOT, PreparationError
+from environment import ROOT
 
 SOURCE, PAGE = ROOT / "docs" / "manual.md", ROOT / "docs" / "manual" / "index.html"
 
@@ -43,11 +43,7 @@ def main() -> int:
         if not BLENDER.exists():
             print(f"manual.py: there is no {BLENDER.name} in {BLENDER.parent}; leave out --pictures", file=sys.stderr)
             return 1
-        try:
-            photograph(environment.prepare(environment.default()))
-        except PreparationError as problem:
-            print(problem, file=sys.stderr)
-            return 1
+        photograph(environment.blender())
     PAGE.write_text(rendered(SOURCE.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import environment
-from environment import ROOT, PreparationError
+from environment import ROOT
 
 
 def main() -> int:
@@ -22,11 +22,7 @@ def main() -> int:
     if not options.data.is_dir():
         print(f"rigs.py: {options.data} is not a folder", file=sys.stderr)
         return 2
-    try:
-        python = environment.prepare(environment.default())
-    except PreparationError as problem:
-        print(problem, file=sys.stderr)
-        return 1
+    python = environment.blender()
     script = ROOT / "scripts" / "rigs_scene.py"
     done = subprocess.run([python, script, options.data, ROOT / "out", *options.names], timeout=1800)
     return done.returncode
