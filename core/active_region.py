@@ -21,7 +21,7 @@ from .partition import Partition
 BETTER = 2.0
 """Nodes stay active until others would leave an error so many times as small: moving on costs no impulse."""
 LEAST = 1e-9
-"""What of the metric of a node without length counts all the same."""
+"""Least share of a node's metric that counts, that of a node without length."""
 
 
 def shares(model: Model, partition: Partition) -> np.ndarray:
@@ -107,7 +107,7 @@ class Choice:
         return self.counted[self.partition.joint[nodes - self.partition.blocks]].sum(1)
 
     def _without(self, nodes: np.ndarray) -> float:
-        """What is left of all below `nodes`, squared."""
+        """The squared error that is left by all below `nodes`."""
         if not len(nodes):
             return float(self.left[self.partition.root])
         child = self.partition.child[nodes - self.partition.blocks].ravel()

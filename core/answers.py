@@ -1,4 +1,4 @@
-"""What all answers with in the middle of a step: accelerations without contacts and limits, and by these."""
+"""The response in the middle of a step: accelerations without the impulses of limits and contacts, and by these."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .tree import Kept
 
 @dataclass(frozen=True)
 class Answers:
-    """Of the freedom slots the accelerations `alone` (slots,), and those that unit impulses of the rows make, `pushes`
-    (slots, width), where their packing says: `moves` (nv, width) of these are the joints', and `delassus` (rows, rows)
-    is what the rows gain by each other, an operator where they have no columns. Loops `hold` throughout, None where
-    there are none, with impulses of theirs for those of the rows, `coupling` (r, rows).
+    """The freedom slots' accelerations `alone`, without the rows' impulses (slots,), and by unit impulses of the rows,
+    `pushes` (slots, width), in the columns of their packing; `moves` (nv, width) are the joints' part of these.
+    `delassus` (rows, rows): the rows' velocities by each other's unit impulses, an operator where they have no columns.
+    `hold` keeps loops closed throughout, None without any: by impulses `coupling` (r, rows) for each of the rows'.
 
     `sleeps`: the slots that sleep, None for none; `kept` by `respond`, where hands ask for it.
     """
@@ -38,7 +38,7 @@ class Answers:
 
     @classmethod
     def of(cls, middle: Middle, rows: Rows, forces: tuple[np.ndarray, ...], asleep: np.ndarray) -> Answers:
-        """To `Middle.forces` and unit impulses of the `rows`; who is `asleep` (slots + 1,) does not answer."""
+        """The response to `Middle.forces` and unit impulses of `rows`; what is `asleep` (slots + 1,) does not move."""
         world, kin, c = middle.world, middle.kin, middle.world.model.columns
         natural, links, across = forces
         sleeps = (asleep[c.owner] > 0).nonzero()[0] if np.count_nonzero(asleep) else None
@@ -61,7 +61,7 @@ class Answers:
         return cls(middle, rows, sleeps, kept, alone, pushes, moves, delassus, hold, coupling)
 
     def to(self, forces: tuple[np.ndarray, ...]) -> Answers:
-        """To other forces, those of other velocities in the same pose."""
+        """With the forces of other velocities in the same pose."""
         natural, links, across = forces
         if self.sleeps is not None:
             natural[self.sleeps] = 0.0
@@ -89,7 +89,7 @@ class Answers:
         return self.rows.packing.spread(self.moves, self.middle.world.model.columns.slot_of, impulses)
 
     def accelerations(self, impulses: np.ndarray, pull: np.ndarray) -> np.ndarray:
-        """Those of all slots (slots,) with impulses of the rows (rows,) and of the loops (r,)."""
+        """The accelerations of all slots (slots,) with impulses of the rows (rows,) and of the loops (r,)."""
         spread = self.rows.packing.spread(self.pushes, np.arange(len(self.pushes)), impulses)
         change = self.alone + spread / self.middle.h
         if self.hold:
@@ -97,8 +97,8 @@ class Answers:
         return change
 
     def held(self, met: np.ndarray) -> dict:
-        """What of a `Solution` tells how loops answer further forces, and the rows `met` (m,), limits and contacts that
-        press: for a moment these hold like loops do."""
+        """The parts of a `Solution` by which loops answer further forces, and with them the limits and contacts that
+        press, rows `met` (m,): for a moment these hold like loops do."""
         inverse, columns = np.zeros((0, 0)), np.zeros((len(self.pushes), 0))
         if self.hold:
             inverse, columns = self.hold.norm.inverse, self.hold.pulls

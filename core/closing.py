@@ -70,7 +70,7 @@ def _stretched(model: Model, kin: Kinematics, loops: Loops) -> Kinematics:
 
 
 def assemble_loops(model: Model, q: np.ndarray, loops: Loops, given: np.ndarray | None = None) -> np.ndarray:
-    """The same; raises LinkageError for a loop that stays open, saying by how much."""
+    """As `close`; raises LinkageError for a loop that stays open, saying by how much."""
     q = close(model, q, loops, given)
     poses = link_poses(model, q, given)[0]
     gap, apart = np.where(loops.soft, 0.0, np.abs(loops.gaps(poses))), loops.apart(poses)

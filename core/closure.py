@@ -59,7 +59,7 @@ class Loops:
         return len(self.names)
 
     def select(self, wanted: np.ndarray) -> Loops:
-        """Those of the loops that are `wanted` (k,) bool."""
+        """Only the loops that are `wanted` (k,) bool."""
         index = np.flatnonzero(wanted)
         if len(index) == len(self):
             return self
@@ -69,7 +69,7 @@ class Loops:
         )  # fmt: skip
 
     def closed(self) -> Loops:
-        """Those that hold from the start."""
+        """Only the loops that hold from the start."""
         return self.select(np.array([closure.closed for closure in self.closures], dtype=bool))
 
     def frames(self, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -94,7 +94,7 @@ class Loops:
         return self.directions(poses)[0]
 
     def rehung(self, moved: np.ndarray) -> Loops:
-        """The same loops of a model whose slots are `moved` (links + 1,) to."""
+        """The same loops where each of the model's slots (links + 1,) has `moved` to another."""
         return replace(self, host=moved[self.host], real=moved[self.real])
 
     def strands(self, slot: np.ndarray, parent: np.ndarray) -> np.ndarray:

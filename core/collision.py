@@ -80,7 +80,7 @@ class Collider:
         return collider
 
     def rehung(self, moved: np.ndarray, keyed: np.ndarray, parent: np.ndarray, apart: np.ndarray) -> Collider:
-        """The same shapes where slots (n + 1,) are `moved` to others, which are keyed, hang and are apart so."""
+        """The same shapes where slots (n + 1,) have `moved` to others; of those the rest, as in `Collider`."""
         collider = copy.copy(self)
         collider.geometry = self.geometry.rehung(moved)
         collider.touching = copy.copy(self.touching)
@@ -169,7 +169,7 @@ class Collider:
                     self._solids[mesh] = solid
 
     def _inside(self, low: np.ndarray, high: np.ndarray, rounds: bool) -> Iterator[tuple[np.ndarray, int]]:
-        """Those of the shapes in boxes low, high that were buried and still are, rounds or polytopes, and the mesh."""
+        """The `rounds` or polytopes that still are buried in each mesh, by their boxes `low` and `high`; its number."""
         for mesh, shapes in self._buried:
             shapes = shapes[(self.geometry.kind[shapes] == ROUND) == rounds]
             shapes = shapes[self._solids[mesh].holds(0.5 * (low[shapes] + high[shapes]))]

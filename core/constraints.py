@@ -56,7 +56,7 @@ class Near:
         return replace(self, contacts=self.contacts.only(which), bound=self.bound[chosen])
 
     def rows(self, world: World, kin: Kinematics) -> Rows:
-        """Their rows, in the pose `kin`, with nothing that curves."""
+        """The rows of the limits and contacts in the pose `kin`, without the curvature of contacts' paths."""
         model, every, limits, contacts, asleep = world.model, self.every, self.limits, self.contacts, self.asleep
         m, k = len(limits), len(contacts)
         moments = contacts.meeting.moments
@@ -88,7 +88,7 @@ class Near:
         return self._columns(model, kin, sides, Packing.none(m + 3 * len(self.contacts)))
 
     def _columns(self, model: Model, kin: Kinematics, sides: list[Side], packing: Packing) -> np.ndarray:
-        """Those (slots, width) of limits and `sides`, where `packing` says."""
+        """The columns (slots, width) of limits and `sides`, where `packing` says."""
         limits = self.limits
         columns = np.zeros((len(model.columns.link) + 1, packing.width))
         # what a limit does not need of its three freedoms lands in a row of its own
@@ -124,8 +124,9 @@ def gather(
     """The limits and contacts that a step of `h` seconds from joint coordinates `q` (nq,) with velocities `v` (nv,) may
     meet, where those were `asleep` (slots + 1,).
 
-    `turning` (links, 6) are the links' bias accelerations within their clusters. Raises LinAlgError for more than
-    MOST_ROWS of what is far.
+    `turning` (links, 6) are the links' bias accelerations within their clusters, `knocked` (slots,) the speeds [m/s]
+    that earlier attempts at the step have shown contacts to give. Raises LinAlgError for more than MOST_ROWS of what is
+    far.
     """
     model = world.model
     every = world.limits.rows(q)
@@ -241,7 +242,7 @@ def _at_contacts(
 
 
 def _along_normals(contacts: Contacts, between: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Of the `change` (k + b, 3) of what `_at_contacts` finds that (k,) along the normals, against each other."""
+    """From the `change` (k + b, 3) at the points of `_at_contacts` that of the contacts (k,), along their normals."""
     result = change[: len(contacts)]
     result[between] -= change[len(contacts) :]
     return np.add.reduce(contacts.normal * result, axis=-1)

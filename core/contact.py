@@ -54,12 +54,12 @@ class Meeting:
     key: np.ndarray  # (k,) int
 
     def of_parts(self) -> Meeting:
-        """The same of the links' own slots, where rigid zones touch."""
+        """Where rigid zones touch: the same contacts, of the links' own slots."""
         return replace(self, link=self.part, other=self.other_part)
 
     @cached_property
     def moments(self) -> Moments:
-        """Those of the contacts that resist rolling and spinning."""
+        """The moments of the contacts that resist rolling and spinning."""
         rolling, torsion = self.rolling.nonzero()[0], self.torsion.nonzero()[0]
         return Moments(self.rolling[rolling], rolling, self.torsion[torsion], torsion)
 

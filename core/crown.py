@@ -148,7 +148,7 @@ class Crown:
         return (place >= 0) & (place < len(self.nodes))
 
     def opened(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of the crown's `nodes` (k,): which of the joints (j,) are theirs, and the places of the nodes right below."""
+        """Which of the joints (j,) belong to the crown's `nodes` (k,), and the places of the nodes right below."""
         mine = np.zeros(len(self.every) + 1, dtype=bool)
         mine[self._place[nodes]] = True
         return mine[self.owner], np.flatnonzero(mine[self._parent] & ~mine[:-1] & self.opens)

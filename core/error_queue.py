@@ -111,14 +111,14 @@ class Descent:
             self._open(needed)
 
     def result(self, measure: Measure, n: int) -> ApproximateAcceleration:
-        """What is computed so far, of a model of `n` links."""
+        """The accelerations that are computed so far, of a model of `n` links."""
         joints = np.concatenate([np.zeros(0, dtype=int), *self.joints])
         order = np.argsort(joints)[: np.count_nonzero(joints < n)]
         nodes = np.sort(np.concatenate([np.zeros(0, dtype=int), *self.opened]))
         return self._chosen(order, joints[order], self.error(measure), nodes)
 
     def trimmed(self, threshold: float, measure: Measure, n: int) -> ApproximateAcceleration:
-        """Of what is computed the joints that matter: the smallest are left out, as many as `threshold` allows."""
+        """The `result` without its smallest accelerations: as many are left out as `threshold` allows."""
         joints = np.concatenate([np.zeros(0, dtype=int), *self.joints])
         squares = np.concatenate([np.zeros(0), *self.squares])
         order = np.argsort(squares)

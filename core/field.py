@@ -53,8 +53,8 @@ class Falloff:
             raise ValueError(f"a falloff is of kind {self.kind!r}; choose one of {', '.join(FALLOFFS)}")
 
     def share(self, distance: np.ndarray, away: np.ndarray, height: np.ndarray) -> np.ndarray:
-        """What is left (n,) of a field at `distance` (n,) from its source, `away` (n, 3) from its origin and `height`
-        (n,) along its axis."""
+        """The part (n,) that is left of a field at `distance` (n,) from its source, `away` (n, 3) from its origin and
+        `height` (n,) along its axis."""
         if self.kind == "sphere":
             result = _faded(distance, self.least, self.most, self.power)
         else:

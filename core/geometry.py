@@ -82,7 +82,7 @@ class Geometry:
         self._frame_slot = slots[self.framed[: self.moving_framed]]
 
     def rehung(self, moved: np.ndarray) -> Geometry:
-        """The same shapes on links whose slots (n + 1,) are `moved` to others."""
+        """The same shapes where links' slots (n + 1,) have `moved` to others."""
         geometry = copy.copy(self)
         geometry._hang(moved[self.slot])
         return geometry

@@ -215,7 +215,7 @@ def _carried(model: Model) -> np.ndarray:
 
 
 def _about_freedoms(model: Model, inertia: np.ndarray) -> np.ndarray:
-    """What of the links' inertias (n, 6, 6) each freedom moves (nv,)."""
+    """The links' inertias (n, 6, 6) about the axis of each freedom (nv,)."""
     result = np.zeros(model.nv)
     for start, kind, own in zip(model.coordinates.v_start, model.coordinates.kinds, inertia, strict=False):
         axes = [axis for axis, _ in SUBSPACE[kind]]

@@ -116,8 +116,8 @@ class HybridModel:
 
     @cached_property
     def slot_bend(self) -> np.ndarray:
-        """Of each slot of the model (links + 1,) a number; those that have the same bend as one, which makes them no
-        nearer to each other than they are."""
+        """A number for each slot of the model (links + 1,), the same for links that bend as one: these come no nearer
+        to each other than they are."""
         a = self.model.assembly
         result = np.arange(a.links + 1) + 2 * self.model.n
         if self.stands_in:

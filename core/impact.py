@@ -249,10 +249,10 @@ def _lasting(tilt: np.ndarray, along: np.ndarray, friction: np.ndarray) -> np.nd
 
 
 def _length(vectors: np.ndarray) -> np.ndarray:
-    """Of tangential vectors (m, 2)."""
+    """The lengths of tangential vectors (m, 2)."""
     return np.hypot(vectors[:, 0], vectors[:, 1])
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Of tangential vectors (m, 2)."""
+    """The products of tangential vectors (m, 2)."""
     return a[:, 0] * b[:, 0] + a[:, 1] * b[:, 1]

@@ -170,8 +170,8 @@ def _recovered(world: World, q: np.ndarray, limits: LimitRows) -> np.ndarray:
 
 
 def _recovered_in_loops(world: World, answers: Answers, q: np.ndarray, limits: LimitRows) -> np.ndarray:
-    """The same where loops are closed: along the limits' own answers, which keep the loops so in the first order.
-    Moved one by one, joints would open the loops, and closing these would move others beyond their limits."""
+    """As `_recovered` where loops are closed: along the limits' own responses, which keep the loops so in the first
+    order. Moved one by one, joints would open the loops, and closing these would move others beyond their limits."""
     gap = limits.gap[answers.rows.limits.key]
     past = np.flatnonzero(gap < 0.0)
     if not len(past):

@@ -49,7 +49,7 @@ class LimitRows:
         return bool(np.abs(v.take(freedoms)).max(initial=0.0) * h > FAST)
 
     def select(self, near: np.ndarray) -> LimitRows:
-        """Those that are `near` (m,)."""
+        """Only the rows that are `near` (m,)."""
         near = near.nonzero()[0]
         parts = self.gap, self.freedoms, self.weights, self.key
         return LimitRows(*(part.take(near, axis=0) for part in parts))

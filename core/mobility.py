@@ -93,7 +93,7 @@ def _to_nodes(tree: Tree, runs: Runs, around: np.ndarray) -> None:
 
 
 def _to_pendants(tree: Tree, kept: Kept, level: Level, around: np.ndarray, mobility: np.ndarray) -> None:
-    """The same to pendants, from the `mobility` (links, 6, 6) of the links that carry them."""
+    """As `_to_nodes` for pendants, from the `mobility` (links, 6, 6) of the links that carry them."""
     top, joint, host = level.rakes.T
     resists, shift = kept["rake", int(joint[0])]
     back = shift.swapaxes(-1, -2)

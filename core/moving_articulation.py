@@ -145,7 +145,7 @@ class MovingArticulation(Articulation):
         return child
 
     def ends(self, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of principal joints (k,): the nodes that they carry, and those at whose tips they hang."""
+        """The nodes that principal `joints` (k,) carry, and those at whose tips these hang."""
         p = self.partition
         row, column = p.owner[joints] - p.leaves, self._column[joints]
         return p.child[row, column + 1], p.child[row, p.carrier[row, column]]
@@ -189,7 +189,7 @@ class MovingArticulation(Articulation):
         return self._ports[row[:, None], k + 1, 0, :, k]
 
     def _arms(self, joint: np.ndarray) -> np.ndarray:
-        """Of joints, the way from the parent's origin to the child's, in the child's frame."""
+        """The way from the parent's origin to the child's, in the child's frame, at each `joint`."""
         pose = self.joint_pose[joint]
         return (pose[..., None, :3, 3] @ pose[..., :3, :3])[..., 0, :]
 

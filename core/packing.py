@@ -83,7 +83,7 @@ class Packing:
 
 
 def _in_blocks(columns: np.ndarray, pushes: np.ndarray) -> np.ndarray:
-    """The same as columns.T @ pushes, where most of the columns (slots, rows) is zero."""
+    """`columns`ᵀ `pushes`, where most of the columns (slots, rows) is zero."""
     even = len(columns) // BLOCK * BLOCK
     blocks = columns[:even].reshape(-1, BLOCK, columns.shape[1])
     acting = (blocks != 0.0).any(axis=1)

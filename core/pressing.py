@@ -55,8 +55,8 @@ def missed(middle: Middle, near: Near, presses: np.ndarray, v: np.ndarray, curve
 
 
 def grown(presses: np.ndarray, late: np.ndarray, doubled: bool) -> np.ndarray | None:
-    """Those that press (k,) with those that were `late` (k,), as `missed` says, and as many again of the nearest to
-    being so where they are to be `doubled`; None where none are to be left out any more."""
+    """Which contacts press (k,), with those that were `late` (k,), as `missed` says, and where their number is to be
+    `doubled` with the nearest to being so; None where none are to be left out any more."""
     more = late > 0.0
     if doubled:
         more[np.argsort(-late, kind="stable")[: np.count_nonzero(presses)]] = True
@@ -64,6 +64,6 @@ def grown(presses: np.ndarray, late: np.ndarray, doubled: bool) -> np.ndarray | 
 
 
 def _unless_most(presses: np.ndarray) -> np.ndarray | None:
-    """The same (k,), or None where so many press that none are to be left out, see IDLE."""
+    """`presses` (k,), or None where so many press that none are to be left out, see IDLE."""
     pressing = np.count_nonzero(presses)
     return presses if len(presses) - pressing > max(IDLE, pressing) else None

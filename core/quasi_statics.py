@@ -141,7 +141,7 @@ class QuasiStatics(Hierarchy):
 
     @property
     def loops(self) -> Loops:
-        """Those that hold."""
+        """The loops that hold."""
         return self._loops.loops
 
     def refresh(self) -> None:

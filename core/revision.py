@@ -57,14 +57,14 @@ class FixedPoint:
 
 
 def strays(world: World, v: np.ndarray, off: np.ndarray, h: float) -> float:
-    """How far, as a part of their distance, ends of bodies that move with velocities `v` (nv,) stray in `h` seconds as
-    forces are of others, which are `off` (nv,) by so much."""
+    """How far ends of bodies stray in `h` seconds, relative to their distance, by forces of other velocities than
+    theirs, `v` (nv,), which these differ from by `off` (nv,)."""
     return world.bent(h * v) * world.bent(h * off)
 
 
 def wrong(world: World, v: np.ndarray, off: np.ndarray, h: float, pressed: bool) -> float:
-    """The same, or where contacts or limits have `pressed` how far the chain turns otherwise, in terms of what may
-    be."""
+    """How many times as far off as they may be the forces' velocities are: by what ends stray, or where contacts or
+    limits have `pressed` by how far the chain turns otherwise."""
     if not pressed:
         return strays(world, v, off, h) / ASTRAY
     return world.bent(h * off) / max(AMISS * world.bent(h * v), CALM)

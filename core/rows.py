@@ -72,7 +72,7 @@ class Rows:
 
     @property
     def contact_rows(self) -> slice:
-        """Those of the contacts, without moments."""
+        """The rows of the contacts, without their moments."""
         m = len(self.limits)
         return slice(m, m + 3 * len(self.contacts))
 
@@ -96,7 +96,7 @@ class Rows:
         return result
 
     def straight(self, model: Model, kin: Kinematics, v: np.ndarray, keyed: np.ndarray | None) -> np.ndarray:
-        """The same without curves."""
+        """As `velocity`, without curves."""
         if keyed is None and not len(model.assembly.joint_cluster) and not self.on_links:
             return self.packing.along(self.columns, model.columns.slotted(v))
         links = motions(model, kin, v, keyed).links

@@ -38,9 +38,9 @@ SAFETY, SHRINK, GROW = 0.9, 0.2, 5.0
 
 @dataclass(frozen=True)
 class Smooth:
-    """A smooth system: a model, `gravity` (3,), its `loops` (None for those that hold from the start), and `wrenches`
-    (n, 6) as a function of the state, as in `dynamics.closed_dynamics`. `projected` False leaves loops as the
-    integrator has them."""
+    """A smooth system: a model, `gravity` (3,), its `loops` (None for those that hold from the start), and as functions
+    of the state `wrenches` (n, 6) on links and joint `forces` (nv,), as in `dynamics.closed_dynamics`. `projected`
+    False leaves loops as the integrator has them."""
 
     model: Model
     gravity: np.ndarray = field(default_factory=lambda: GRAVITY)

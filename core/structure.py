@@ -101,7 +101,7 @@ class Structure:
         return replace(self, events=(*self.events, Event(time, name, kind)))
 
     def until(self, time: float) -> list[tuple[float, str, bool]]:
-        """What is due by `time` [s]."""
+        """The events that are due by `time` [s]."""
         return [event for event in self.due if event[0] <= time * (1.0 + 1e-12)]
 
     def done(self, time: float, name: str) -> Structure:

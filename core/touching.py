@@ -49,7 +49,7 @@ class Touching:
             self._tables.append(Polytopes.table(made) if made else None)
 
     def only(self, kept: np.ndarray, geometry: Geometry) -> Touching:
-        """The same for a `geometry` of the shapes `kept` (k,) alone."""
+        """Only the shapes `kept` (k,), whose `geometry` is given."""
         touching = copy.copy(self)
         touching.geometry = geometry
         place = {shape: k for k, shape in enumerate(kept.tolist())}

@@ -186,8 +186,8 @@ class Tree:
         return force, acceleration, ends.swapaxes(-1, -2) @ x, matrix
 
     def between(self, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of nodes in series, `phi` (r, k + 1, 12, 12), how the k joints between them move apart by the forces across
-        them (r, 6k, 6k), and by those on the handles at both ends (r, 6k, 12)."""
+        """How the k joints between nodes in series, `phi` (r, k + 1, 12, 12), move apart by the forces across them (r,
+        6k, 6k), and by those on the handles at both ends (r, 6k, 12)."""
         r, k = len(phi), phi.shape[1] - 1
         p, right, between = np.zeros((r, k, 6, k, 6)), np.zeros((r, k, 6, 12)), np.arange(k)
         p[:, between, :, between] = (phi[:, :-1, 6:, 6:] + phi[:, 1:, :6, :6]).swapaxes(0, 1)

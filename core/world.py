@@ -168,7 +168,7 @@ class World:
         return world
 
     def released(self, grip: Grip) -> World:
-        """The same world in which a grip is none any more."""
+        """The same world in which a grip has let go."""
         world = copy.copy(self)
         world._set(grips=self.grips.released(grip))
         return world
@@ -307,7 +307,7 @@ class World:
         return float(np.bincount(tree, np.abs(change.take(turns))).max(initial=0.0))
 
     def room(self, h: float) -> float:
-        """How far [m] links that stand still are looked around from, for contacts in a step of `h` seconds."""
+        """The distance [m] within which contacts of still links are looked for, for a step of `h` seconds."""
         return self._pull * h * h + 0.004 * self.size
 
     def slow(self) -> float:
@@ -356,7 +356,7 @@ class World:
         return force, resistance
 
     def _implicit(self, damping: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
-        """How much springs feel of the velocities of a step, and what joints with `damping` resist in it (nv,)."""
+        """What a step adds to the damping of springs, and what joints with `damping` resist in it as inertia (nv,)."""
         lead, resistance = implicit(self.model.stiffness, damping, self.light, h)
         return lead, self.model.armature + resistance
 
