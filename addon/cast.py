@@ -48,7 +48,7 @@ class Cast:
         return next(actor for actor in self.actors if actor.armature == armature)
 
     def until(self, end: int) -> Cast:
-        """The same up to another frame than it was to be simulated."""
+        """The same cast, to be simulated up to another frame."""
         return replace(self, actors=[replace(actor, source=replace(actor.source, end=end)) for actor in self.actors])
 
     def label(self, armature, bone: str) -> str:

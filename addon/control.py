@@ -266,7 +266,7 @@ class _Standing:
         self._tree.balance()
 
     def at(self, bone) -> list:
-        """Those that stand where a bone does, and as it does, in their own order."""
+        """The bones that stand where a bone does, and as it does, in their own order."""
         near = self._tree.find_range(bone.head_local, SAME * bone.length)
         found = [self._bones[i] for i in sorted(i for _, i, _ in near)]
         return [other for other in found if (_along(other) - _along(bone)).length < SAME]

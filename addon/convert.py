@@ -92,7 +92,7 @@ class Character:
         return self._of_links(source.world_poses(self.bones))
 
     def start_poses(self, source: Source) -> np.ndarray:
-        """Those of the start frame (n, 4, 4)."""
+        """The links' poses (n, 4, 4) at the start frame."""
         return self._of_links(source.start_poses[self.bones])
 
     def _of_links(self, poses: np.ndarray) -> np.ndarray:

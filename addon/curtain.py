@@ -20,7 +20,7 @@ def is_up(given: ExitStack | None = None) -> bool:
 
 
 def lift(workspace, area) -> ExitStack:
-    """What is to be given back of a performance that begins in an area; `close` it at its end."""
+    """A stack that gives back, when closed, what a performance that begins in an area takes; `close` it at its end."""
     given = ExitStack()
     _playing.append(given)
     given.callback(_playing.clear)

@@ -60,7 +60,7 @@ class Cycle:
         return self.most > 1 and frame > 0 and frame % self.period == 0
 
     def told(self, trajectory: Trajectory) -> dict[str, float]:
-        """As reports have it."""
+        """The loop's numbers for the report."""
         place, turn = self.seam(trajectory)
         return {"cycles": (len(trajectory) - 1) // self.period, "gap_m": place, "gap_deg": turn}
 

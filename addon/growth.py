@@ -18,7 +18,7 @@ GROWTH = 1e-4
 
 
 def problems(actor: Actor) -> list[Problem]:
-    """Those that physics moves, and those that carry them."""
+    """Problems of the bones that physics moves, and of those that carry them."""
     armature, written = actor.armature, written_bones(actor.character)
     bones = armature.data.bones
     above = _carriers(bones, written) - written

@@ -86,7 +86,7 @@ def of(settings) -> Keying:
 
 
 def shortened(keys: Keying, frames: int) -> Keying:
-    """The same with blends that fit into so many frames."""
+    """`keys` with blends that fit into so many frames."""
     longest = max(frames - 1, 0) // 2
     return replace(keys, blend_in=min(keys.blend_in, longest), blend_out=min(keys.blend_out, longest))
 

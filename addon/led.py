@@ -37,7 +37,7 @@ class LedControls:
 
     @property
     def bones(self) -> set[int]:
-        """Their numbers in the rig."""
+        """The controls' numbers in the rig."""
         return {hold.bone for hold in self._holds}
 
     def lead(self, targets: np.ndarray) -> None:

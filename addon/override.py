@@ -12,7 +12,7 @@ OWN = {"LIBRARY_OVERRIDABLE"}
 
 
 def refusal(who: str) -> str:
-    """What is to be said of a character that is linked without one."""
+    """The message about a character that is linked without an override."""
     return (
         f"{who} is linked from another file and read-only; make a library override (Object > Library Override > Make)"
     )
@@ -27,7 +27,7 @@ def overridable(cls):
 
 
 def own_setting(setting):
-    """The same of one setting that is not registered yet; returns it."""
+    """As `overridable`, for one setting that is not registered yet; returns it."""
     # annotations of others, and settings as Blender has them before it registers them
     if hasattr(setting, "keywords"):
         more = {"USE_INSERTION"} if setting.function == CollectionProperty else set()

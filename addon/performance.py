@@ -30,10 +30,10 @@ HANDS = 8
 
 SAG, STRONG = 0.1, 3.0
 """A hand's spring gives by this part of the character's height under its weight, and pulls with no more than so many
-times that;"""
+times that weight."""
 
 EARTH = 9.81
-"""of the weight that it has on Earth [m/s²] where gravity is less, or none."""
+"""A character counts as no lighter than on Earth [m/s²], where gravity is less or none."""
 
 NEAR = 1e-3
 """What is pressed so near to a pin, relative to the character's height, is held by that: two springs in one place
@@ -227,7 +227,7 @@ class Performance:
         return np.array(self._mice[hand].place)
 
     def pulls(self) -> list[Pull]:
-        """What is to be seen of what is held."""
+        """What is to be seen of each hold."""
         self._forces.fresh()
         forces, found = np.array(self._forces.message), []
         for hand, held in enumerate(self._held):

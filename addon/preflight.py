@@ -90,7 +90,7 @@ def start(armature) -> Actor:
 
 
 def _around(armature, actor: Actor) -> tuple[list[Problem], list[Scenery], list[str]]:
-    """What is wrong with what there is to land on, that, and the names of its objects."""
+    """Problems of the scenery and the ground, the scenery with the ground last, and the names of its objects."""
     settings = armature.armature_dynamics
     surface = surface_values(settings.scenery_surface)
     surroundings = finished(scenery.survey(settings.scenery, [armature], *casting.frames(armature), surface))

@@ -46,7 +46,7 @@ class Problem:
         return ": ".join(part for part in (self.bone, self.message) if part)
 
     def as_dict(self) -> dict:
-        """As reports have it."""
+        """The problem as an entry of the report."""
         return {"code": self.code, "bone": self.bone, "message": self.message}
 
 

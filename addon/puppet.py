@@ -74,7 +74,7 @@ class _Puppet:
         return set(self.bones) | (self._controls.bones if self._controls else set())
 
     def aim(self, frame: int, poses: np.ndarray) -> None:
-        """What is to be shown at a frame, before that is set: links at `poses` (n, 4, 4). Raises ConversionError where
+        """Tells, before a frame is set, the `poses` (n, 4, 4) of links to be shown there. Raises ConversionError where
         the armature is edited or hidden meanwhile, ReferenceError where it is gone."""
         refuse_unusable(self.actor.armature)
         refuse_hidden(self.actor.armature)
@@ -97,7 +97,7 @@ class _Puppet:
 
 
 class _Deformed:
-    """As a Chain, the deform bones that are carried by links, whatever they hang from, and what is between them."""
+    """In place of a Chain, for deform bones that links carry, whatever they hang from, and for bones between them."""
 
     def __init__(self, armature, character: Character, source) -> None:
         rig, data = character.rig, armature.data.bones
@@ -125,7 +125,7 @@ class _Deformed:
             rival.mute(armature, pose_bone, both)
 
     def posed(self, own: np.ndarray, targets: np.ndarray, shown: bool) -> tuple[np.ndarray, None]:
-        """As of a Chain, at one frame, and never shown."""
+        """As `Chain.posed`, at one frame, and never shown."""
         (own,), (targets,), locals_ = own, targets, np.empty_like(own)
         posed: dict[int, Matrix] = {}
         for bone in self.tracks:

@@ -112,8 +112,8 @@ class Reach:
         return bent, near[limits.twists] | near[limits.untwists]
 
     def at(self, poses: np.ndarray, own: np.ndarray | None = None) -> Drawn:
-        """What is drawn of those joints that are `own` (m,), or of all, in the world, where the links are at `poses`
-        (n, 4, 4)."""
+        """What is drawn in the world of the joints that are `own` (m,), or of all, with the links at `poses` (n, 4,
+        4)."""
         mine, balls = (slice(None), slice(None)) if own is None else (own, own[self.ball])
         links, frames = poses[self.links], poses[self.parents, :3, :3] @ self.zeros
         turns, places, size = links[:, :3, :3], links[:, :3, 3], self.size

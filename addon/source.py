@@ -42,7 +42,7 @@ class Source:
         return self.poses[index], self.worlds[index]
 
     def between(self, first: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-        """The same (F, n, 4, 4) and (F, 4, 4) at the frames from the first up to the end, which does not belong."""
+        """As `at` (F, n, 4, 4) and (F, 4, 4), at all frames from `first` to before `end`."""
         indices = np.clip(np.arange(first, end) - self.first, 0, len(self.poses) - 1)
         return self.poses[indices], self.worlds[indices]
 
@@ -61,7 +61,7 @@ class Source:
         return self._rigid(slice(None))
 
     def world_poses(self, bones: Sequence[int]) -> np.ndarray:
-        """Those of some bones."""
+        """`all_poses` of some bones."""
         return self.all_poses[:, bones] if "all_poses" in self.__dict__ else self._rigid(bones)
 
     def _rigid(self, bones: Sequence[int] | slice) -> np.ndarray:

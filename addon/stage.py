@@ -72,7 +72,7 @@ def restore(armature, played: Played) -> None:
 
 
 def restore_all(before: Iterable[tuple[bpy.types.Object, Played]]) -> None:
-    """The same of several armatures; those that were removed meanwhile need nothing back."""
+    """As `restore`, for several armatures; those that were removed meanwhile need nothing back."""
     for armature, played in before:
         with suppress(ReferenceError):
             restore(armature, played)

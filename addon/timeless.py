@@ -11,7 +11,7 @@ from .switch import IN_TIME, OWN, animated_paths
 
 
 def problems(armature) -> list[Problem]:
-    """What is said of those of an armature, of its bones, and of the scene: its gravity, and Adaptive."""
+    """Problems of the settings of an armature and its bones, and of the scene's gravity and Adaptive settings."""
     labels: dict[tuple[str, ...], list[str]] = {}
     for path in sorted(animated_paths(armature)):
         own = OWN.match(path)

@@ -91,7 +91,7 @@ def _line(text: str, code: str) -> str:
 
 
 def _parts(text: str, code: str) -> str:
-    """What is no text of the dictionary as it stands: a pattern, or several texts in one."""
+    """The translation of what is no text of the dictionary as it stands: of a pattern, or of several texts in one."""
     whole = _pattern(text, code)
     if whole is not None:
         return whole
