@@ -90,9 +90,14 @@ def _bone_of(actor: Actor, thing, evaluated, face: int, place: np.ndarray) -> st
 
 def _nearest(actor: Actor, place: np.ndarray) -> str | None:
     bones, heads, tails = _segments(actor)
-    along = np.clip(((place - heads) * (tails - heads)).sum(1) / np.maximum(((tails - heads) ** 2).sum(1), 1e-18), 0, 1)
-    away = np.linalg.norm(heads + along[:, None] * (tails - heads) - place, axis=1)
+    away = np.linalg.norm(heads + _share(heads, tails, place)[:, None] * (tails - heads) - place, axis=1)
     return actor.character.rig.names[bones[int(away.argmin())]] if len(bones) else None
+
+
+def _share(starts: np.ndarray, ends: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """The part (k,) of the way from starts to ends (k, d) at which segments are nearest to a place (d,)."""
+    along = ends - starts
+    return np.clip(((place - starts) * along).sum(1) / np.maximum((along**2).sum(1), 1e-18), 0.0, 1.0)
 
 
 def _segments(actor: Actor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -109,8 +114,7 @@ def _on_bones(cast: Cast, region, view, mouse) -> Picked | None:
         bones, heads, tails = _segments(actor)
         seen = [_projected(region, view, ends) for ends in (heads, tails)]
         (start, near), (end, far) = seen
-        along = end - start
-        share = np.clip(((mouse - start) * along).sum(1) / np.maximum((along**2).sum(1), 1e-18), 0.0, 1.0)
+        along, share = end - start, _share(start, end, mouse)
         away = np.linalg.norm(start + share[:, None] * along - mouse, axis=1)
         away -= THICKNESS * np.linalg.norm(along, axis=1)
         depth = near + share * (far - near)
