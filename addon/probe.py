@@ -233,20 +233,17 @@ def _nearest(rig: Rig, names: list[str], carried: dict[str, tuple[set[str], int]
     turns about an end of that bone, a joint; only that of the first bone may be elsewhere, as it is moved, too."""
     controls: dict[str, str] = {}
     size = float(rig.extent.max())
-    for name in sorted(names, key=rig.names.index):
+    for name in sorted(names, key=rig.index.get):
         bone = rig.index[name]
         able = [control for control, (rigid, _) in carried.items() if name in rigid]
         pivots = rig.heads[[rig.index[control] for control in able]][:, None]
         away = np.linalg.norm(pivots - [rig.heads[bone], rig.tails[bone]], axis=2).min(axis=1)
-        if (
-            any(above in controls for above in (rig.names[other] for other in rig.ancestors(bone)))
-            or (away < AT * size).any()
-        ):
-            able = [control for control, off in zip(able, away) if off < AT * size]
-            away = away[away < AT * size]
+        near = away < AT * size
+        if near.any() or any(rig.names[other] in controls for other in rig.ancestors(bone)):
+            able, away = [control for control, at in zip(able, near) if at], away[near]
         if not able:
             continue
-        control = able[min(range(len(able)), key=[(carried[c][1], d) for c, d in zip(able, away)].__getitem__)]
+        control = min(zip(able, away), key=lambda one: (carried[one[0]][1], one[1]))[0]
         if control not in controls.values():
             controls[name] = control
     return controls
