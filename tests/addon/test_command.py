@@ -149,7 +149,7 @@ def test_other_formats_are_imported(kind, tmp_path):
     assert json.loads(report.read_text(encoding="utf-8"))["bodies"] >= 4
 
 
-def test_several_armatures_must_be_told_apart(saved, tmp_path, capsys):
+def test_several_armatures_must_be_told_apart(saved, capsys):
     """Guessing which one was meant would be wrong half of the time."""
     chain(2, "Other")
     bpy.ops.wm.save_as_mainfile(filepath=str(saved), check_existing=False)
@@ -181,7 +181,7 @@ def test_blenders_own_command_does_the_same(saved, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_the_script_runs_by_itself(saved, tmp_path):
+def test_the_script_runs_by_itself(saved):
     """scripts/bake.py in a process of its own: it ends, with the right code, and without a crash at exit."""
     script = [sys.executable, str(ROOT / "scripts" / "bake.py")]
     good = subprocess.run([*script, str(saved), "--frames", "1:3"], capture_output=True, text=True, timeout=120)

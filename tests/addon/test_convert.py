@@ -198,7 +198,7 @@ def test_scales_without_meaning_are_refused(scale, reason):
         read_rig(armature)
 
 
-def test_what_cannot_be_dynamic_is_refused_by_name(tmp_path):
+def test_what_cannot_be_dynamic_is_refused_by_name():
     """One line that says what is wrong with which object and what to do."""
     with pytest.raises(ConversionError, match="select an armature"):
         read_rig(None)

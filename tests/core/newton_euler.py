@@ -82,7 +82,7 @@ def joint_forces(
     return joint, joint + children
 
 
-def powers(model: Model, links: list[Link], joint: np.ndarray) -> np.ndarray:
+def powers(links: list[Link], joint: np.ndarray) -> np.ndarray:
     """What the joints' wrenches do along their freedoms (nv,) [N m, N]."""
     result = [axis @ (joint[i, :3] if turns else joint[i, 3:]) for i, x in enumerate(links) for turns, axis in x.axes]
     return np.array(result)

@@ -192,7 +192,7 @@ def test_nothing_is_computed_where_nothing_moves():
     assert activity.accelerations([], [], threshold=0.0).links.size == 0
 
 
-def whirled(length: float, mass: float, spin: float) -> Activity:
+def whirled(length: float, mass: float) -> Activity:
     """A rod on a free joint at its end."""
     linkage = Linkage()
     linkage.add(rod("rod", Joint("free"), length=length, mass=mass))
@@ -202,7 +202,7 @@ def whirled(length: float, mass: float, spin: float) -> Activity:
 def test_a_whirled_rod_pulls_as_a_sling_does():
     """A rod that turns at ω about its end pulls with m ω² L / 2: in b that is the force its end needs to hold still."""
     length, mass, spin = 0.8, 3.0, 5.0
-    activity = whirled(length, mass, spin)
+    activity = whirled(length, mass)
     found = activity.accelerations(["rod"], [0.0, 0.0, spin, 0.0, 0.0, 0.0], threshold=0.0)
     # let go, the end accelerates with the center's centripetal acceleration away: ω² L / 2 along the rod
     assert found.dense() == pytest.approx([0.0, 0.0, 0.0, 0.0, spin**2 * length / 2.0, 0.0], abs=1e-12)

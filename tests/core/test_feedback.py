@@ -82,7 +82,7 @@ def fed_back(
         forces.append(np.concatenate((total[:3] - np.cross(arm, total[3:]), total[3:])) - wrench)
         turning = np.cross(link.alpha, arm) + np.cross(link.w, np.cross(link.w, arm))
         moves.append(np.concatenate((link.alpha, link.a + turning)))
-    return np.ravel(forces)[feedback.held], np.ravel(moves)[feedback.held], newton_euler.powers(model, links, joint)
+    return np.ravel(forces)[feedback.held], np.ravel(moves)[feedback.held], newton_euler.powers(links, joint)
 
 
 def off(found: np.ndarray, expected: np.ndarray) -> float:

@@ -27,12 +27,12 @@ def points(model: Model) -> np.ndarray:
 
 
 SIZES = {
-    "bicycle": (lambda: bicycle_chain(), 30, 30),
+    "bicycle": (bicycle_chain, 30, 30),
     "millipede": (lambda: millipede(20), 20 * 10 + 60, 20 * 10 + 60 + 5),
     "molecule": (lambda: molecule(200), 201, 206),
-    "pendulum": (lambda: pendulum_chain(), 200, 200),
-    "thread": (lambda: thread(), 301, 600),
-    "snake": (lambda: snake(), 500, 6 + 3 * 499),
+    "pendulum": (pendulum_chain, 200, 200),
+    "thread": (thread, 301, 600),
+    "snake": (snake, 500, 6 + 3 * 499),
     "crowd": (lambda: crowd(3), 3 * 19, 3 * 52),
 }
 
