@@ -10,7 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-TINY = 1e-300
+from .spatial import TINY
+
 UNMOVED = 1e-9
 """Rows whose diagonal in G is less than this part of the largest are those that no impulse moves."""
 # Weight of the proximal term, for rows of unit diagonal: at first a part of the residual within bounds, less where a

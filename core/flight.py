@@ -17,9 +17,7 @@ from .closure import Loops
 from .groups import joined
 from .kinematics import kinematics, motions
 from .model import Model, State
-from .spatial import cross, skew
-
-TINY = 1e-300
+from .spatial import TINY, cross, skew
 
 
 @dataclass(frozen=True)

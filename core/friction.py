@@ -20,7 +20,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from .cones import RELAXATION, TINY, Cones, by_axis
+from .cones import RELAXATION, Cones, by_axis
+from .spatial import TINY
 
 # Rounds of ADMM between attempts of Newton: penalty in scaled units and iterations. A large penalty comes near soonest;
 # small ones let go of the contact states in which a large one is caught for long.

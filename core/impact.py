@@ -18,7 +18,8 @@ from typing import NoReturn
 
 import numpy as np
 
-TINY = 1e-300
+from .spatial import TINY
+
 STAGES = tuple(
     np.array(leads)
     for leads in (

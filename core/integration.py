@@ -26,6 +26,7 @@ from .pressing import grown, may_press, missed
 from .response import resolve
 from .revision import FAINT, NOISE, REVISIONS, FixedPoint, strays, wrong
 from .rows import Rows
+from .spatial import TINY
 from .world import World
 
 STRAY = 0.008
@@ -38,7 +39,6 @@ KNOCKS = 5
 """A step is taken anew so often where links knock others so hard that these may meet more than was looked for;"""
 CORRECTIONS = 2
 """but first its constraints are solved again so often."""
-TINY = 1e-300
 BRIEF = 1e-9
 """A step so short [s] changes velocities only."""
 EARLY = 0.05

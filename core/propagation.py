@@ -10,8 +10,8 @@ import numpy as np
 
 from .friction import energy, guard, solve
 from .impact import Law, collide
+from .spatial import TINY
 
-TINY = 1e-300
 TOGETHER = 0.5
 """Approaching contacts that act on each other meet at once where their works of approach differ by less than this
 factor: a box that lands flat must not tumble;"""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .spatial import TINY
 from .world import World
 
 REVISIONS = 8
@@ -27,7 +28,6 @@ right, between LEAST and all: contacts answer to it and may overshoot."""
 NOISE, HELPS = 10.0, 0.9
 """Up to NOISE times what is demanded the solver's own errors count, and revisions end that leave more than HELPS;
 beyond, a step is cut in two."""
-TINY = 1e-300
 
 
 class FixedPoint:

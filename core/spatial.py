@@ -63,6 +63,7 @@ _ROTATION = _bilinear(4, 4, 9, {
 
 _IDENTITY = np.eye(6)
 TINY = 1e-300
+"""The least divisor: what has no length keeps none."""
 
 # Above this many multiplications BLAS starts threads, which costs tens of milliseconds when the other cores are busy.
 _SERIAL = 1 << 18
