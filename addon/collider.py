@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..core import Box, Capsule, Hull, Sphere, TaperedCapsule
-from ..core.shape import Shape
+from ..core.shape import CORNERS, Shape
 from .hull import convex_hull
 from .preset import preset
 
@@ -191,6 +191,5 @@ def balls(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(shape, Capsule):
         return np.array([shape.start, shape.end]), np.array([shape.radius, shape.radius])
     if isinstance(shape, Box):
-        corners = (np.indices((2, 2, 2)).reshape(3, -1).T * 2 - 1) * shape.half @ shape.rotation.T + shape.center
-        return corners, np.zeros(8)
+        return CORNERS * shape.half @ shape.rotation.T + shape.center, np.zeros(8)
     return shape.vertices, np.zeros(len(shape.vertices))

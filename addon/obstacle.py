@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import Box, Capsule, Cylinder, Hull, Mesh, Sphere
 from ..core.mesh import WELD
-from ..core.shape import Scenery
+from ..core.shape import CORNERS, Scenery
 from .hull import convex_hull, outward
 from .instances import instances, shows_instances
 from .surface import layer_bits
@@ -41,9 +41,6 @@ SLIVER = 4 * WELD
 
 STRETCH = 4.0
 """At a sharp corner a point moves by so many margins at most."""
-
-CORNERS = np.indices((2, 2, 2)).reshape(3, -1).T * 2 - 1
-"""Corners (8, 3) of the box from -1 to 1."""
 
 CORNER_TRIANGLES = np.array(
     [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1],

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core import Box, Capsule, Hull, Sphere, TaperedCapsule
-from ..core.shape import Shape
+from ..core.shape import CORNERS, Shape
+from .collider import axes_along
 from .memory import Memory
 
 SIDES = 24
@@ -67,7 +68,7 @@ def lines_of(shape: Shape) -> np.ndarray:
     if isinstance(shape, Box):
         corners = np.indices((2, 2, 2)).reshape(3, -1).T * 2 - 1
         edges = [(a, a | bit) for a in range(8) for bit in (1, 2, 4) if not a & bit]
-        return (corners * shape.half @ shape.rotation.T + shape.center)[np.ravel(edges)]
+        return (CORNERS * shape.half @ shape.rotation.T + shape.center)[np.ravel(edges)]
     return _edges(shape)
 
 

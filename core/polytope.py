@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .hull import hull_faces
-from .shape import Box, Cylinder, Hull
+from .shape import CORNERS, Box, Cylinder, Hull
 
 SIDES = 24  # of the prism that stands for a cylinder; its surface is within 0.43 % of the radius
 
@@ -156,7 +156,7 @@ _PRISM_ENDS = np.array([(0, 1), (1, 2), (2, 0), (4, 3), (5, 4), (3, 5), (0, 3), 
 
 
 def _box(center: np.ndarray, half: np.ndarray, rotation: np.ndarray) -> Polytope:
-    corners = (np.indices((2, 2, 2)).reshape(3, -1).T * 2 - 1) * half
+    corners = CORNERS * half
     faces = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
     normals = np.repeat(np.eye(3), 2, axis=0) * np.resize([-1.0, 1.0], 6)[:, None]
     return Polytope(corners @ rotation.T + center, normals @ rotation.T, faces)

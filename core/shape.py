@@ -137,6 +137,10 @@ class Plane(Surface):
         return replace(self, point=_at(pose, self.point), normal=pose[:3, :3] @ self.normal)
 
 
+CORNERS = np.indices((2, 2, 2)).reshape(3, -1).T * 2 - 1
+"""Corners (8, 3) of the box from -1 to 1."""
+
+
 @dataclass(frozen=True, eq=False)
 class Box(Surface):
     """A solid box: `center` (3,), `half` extents (3,) along the columns of `rotation` (3, 3)."""
@@ -147,7 +151,7 @@ class Box(Surface):
 
     @property
     def reach(self) -> float:
-        corners = self.half * (np.indices((2, 2, 2)).reshape(3, -1).T * 2 - 1)
+        corners = self.half * CORNERS
         return float(np.linalg.norm(self.center + corners @ np.asarray(self.rotation).T, axis=1).max())
 
     @property
