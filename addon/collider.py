@@ -60,13 +60,8 @@ class _Outline:
     @classmethod
     def of_capsule(cls, capsule: Capsule) -> _Outline:
         along = capsule.end - capsule.start
-        length = float(np.linalg.norm(along))
-        first = along / length if length > 0 else np.array([0.0, 0.0, 1.0])
-        second = np.eye(3)[np.argmin(np.abs(first))]
-        second = second - (second @ first) * first
-        second /= np.linalg.norm(second)
-        half = np.array([length / 2 + capsule.radius, capsule.radius, capsule.radius])
-        return cls((capsule.start + capsule.end) / 2, np.array([first, second, np.cross(first, second)]), half)
+        half = np.array([np.linalg.norm(along) / 2 + capsule.radius, capsule.radius, capsule.radius])
+        return cls((capsule.start + capsule.end) / 2, axes_along(along), half)
 
     def capsule(self) -> Capsule:
         radius = min((self.half[1] + self.half[2]) / 2, self.half[0])
@@ -180,6 +175,16 @@ def _tapered(outline: _Outline, flesh: np.ndarray | None, head: np.ndarray, how:
         larger = int(np.argmax(radii))
         return Sphere((start, end)[larger], float(radii[larger]), **how.surface)
     return TaperedCapsule(start, end, float(radii[0]), float(radii[1]), **how.surface)
+
+
+def axes_along(way: np.ndarray) -> np.ndarray:
+    """Right-handed axes, the rows (3, 3), the first along a way (3,), or along z where that has no length."""
+    length = float(np.linalg.norm(way))
+    first = way / length if length > 0 else np.array([0.0, 0.0, 1.0])
+    second = np.eye(3)[np.argmin(np.abs(first))]
+    second = second - (second @ first) * first
+    second /= np.linalg.norm(second)
+    return np.array([first, second, np.cross(first, second)])
 
 
 def balls(shape: Shape) -> tuple[np.ndarray, np.ndarray]:

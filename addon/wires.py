@@ -66,7 +66,6 @@ def lines_of(shape: Shape) -> np.ndarray:
     if isinstance(shape, Capsule | TaperedCapsule):
         return _bar(shape.start, shape.end, shape.radius, getattr(shape, "end_radius", shape.radius))
     if isinstance(shape, Box):
-        corners = np.indices((2, 2, 2)).reshape(3, -1).T * 2 - 1
         edges = [(a, a | bit) for a in range(8) for bit in (1, 2, 4) if not a & bit]
         return (CORNERS * shape.half @ shape.rotation.T + shape.center)[np.ravel(edges)]
     return _edges(shape)
@@ -88,12 +87,7 @@ def _edges(hull: Hull) -> np.ndarray:
 def _bar(start: np.ndarray, end: np.ndarray, radius: float, end_radius: float) -> np.ndarray:
     """Two balls and the four lines along their common hull."""
     along = np.subtract(end, start)
-    length = float(np.linalg.norm(along))
-    z = along / length if length > 0 else np.array([0.0, 0.0, 1.0])
-    x = np.eye(3)[np.argmin(np.abs(z))]
-    x = x - (x @ z) * z
-    x /= np.linalg.norm(x)
-    y = np.cross(z, x)
+    length, (z, x, y) = float(np.linalg.norm(along)), axes_along(along)
     # the hull's lines touch the balls where these are turned by the cone's half angle
     lean = np.clip((radius - end_radius) / max(length, 1e-300), -1.0, 1.0)
     out, up = np.sqrt(1 - lean**2), lean
