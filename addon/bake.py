@@ -16,6 +16,7 @@ from .convert import Character
 from .fcurve import bone_path, write_fitted, write_lines
 from .inheritance import decomposed
 from .keying import EVERY, EVERY_FRAME, STEP, Keying, choose, skeleton
+from .progress import told
 from .source import Source
 
 SAME_PLACE = 1e-6
@@ -96,7 +97,7 @@ def write(armature, character: Character, tracks: dict[int, Track], source: Sour
         choosing = choose(
             keying, skeleton(armature, character, source, list(tracks), shown, locations.swapaxes(0, 1), turns), source
         )
-        choice = yield from _later(choosing)
+        choice = yield from told(choosing, lambda progress: SHARE + (1 - SHARE) * progress)
     before = compat.playing(armature)
     identifier = compat.slot_identifier(armature)
     name = f"{armature.name} Dynamics"
@@ -154,15 +155,6 @@ def _pieces(weights: list[float], most: int) -> Iterator[slice]:
 def is_copy(action, take) -> bool:
     """Whether an action is a copy of a take's, as a duplicate of the armature may play; either may be None."""
     return bool(action and take and TAKE in action and action[TAKE] == take.get(TAKE))
-
-
-def _later(steps: Iterator[float]):
-    """Runs a generator of progress as the second part of the work; returns what it returns."""
-    while True:
-        try:
-            yield SHARE + (1 - SHARE) * next(steps)
-        except StopIteration as stop:
-            return stop.value
 
 
 def _blended(source: Source, keying: Keying, shown) -> dict[int, np.ndarray]:

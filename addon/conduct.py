@@ -17,6 +17,7 @@ from .fcurve import write_steps
 from .hold import Hold, holds_of
 from .inheritance import local_of, to_pose, unposed
 from .keying import EVERY, EVERY_FRAME, REDUCED, Keying
+from .progress import told
 from .rig import angle_of, rigid
 from .source import Source, evaluated_poses
 
@@ -99,12 +100,7 @@ def conduct(
 
 def _quick(steps: Iterator[float], progress: float):
     """Runs a generator that takes little of the work and tells no progress of its own; returns what it returns."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
-        yield progress
+    return told(steps, lambda _: progress)
 
 
 def _aims(character: Character, source: Source, poses: np.ndarray, holds: list[Hold]) -> dict[int, np.ndarray]:

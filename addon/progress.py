@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 
-def named(name: str, steps: Iterator[float], part: int = 0, parts: int = 1):
-    """Runs a generator of progress under a name, as one of equal parts of it; returns what it returns."""
+def told(steps: Iterator[float], tell: Callable[[float], object]):
+    """Runs a generator of progress and yields what `tell` makes of it; returns what it returns."""
     while True:
         try:
             progress = next(steps)
         except StopIteration as stop:
             return stop.value
-        yield name, (part + progress) / parts
+        yield tell(progress)
+
+
+def named(name: str, steps: Iterator[float], part: int = 0, parts: int = 1):
+    """Runs a generator of progress under a name, as one of equal parts of it; returns what it returns."""
+    return told(steps, lambda progress: (name, (part + progress) / parts))
 
 
 def finished(steps: Iterator):

@@ -201,18 +201,15 @@ def contact_sheet(frames: list[int], path: Path) -> None:
 def simulate(rig: bpy.types.Object, steps: bpy.types.Collection):
     """Make Dynamic, Simulate and Keep, as the panel's buttons do; returns the report."""
     from armature_dynamics.addon import operators, stage, take
+    from armature_dynamics.addon.progress import finished
 
     operators.make_dynamic(rig)
     settings = rig.armature_dynamics
     settings.frame_start, settings.frame_end = START, END
     settings.scenery, settings.use_ground = steps, False
-    work = take.take(rig)
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            stage.keep(rig)
-            return stop.value
+    report = finished(take.take(rig))
+    stage.keep(rig)
+    return report
 
 
 def main(folder: Path) -> int:

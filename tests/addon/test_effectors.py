@@ -4,6 +4,7 @@ import bpy
 import numpy as np
 import pytest
 from armature_dynamics.addon import effector
+from armature_dynamics.addon.progress import finished
 from armature_dynamics.core.field import Drag, Fields, implicit
 from mathutils import Euler, Matrix
 
@@ -24,12 +25,7 @@ def emitter(kind: str, matrix: Matrix = TILTED, **settings):
 
 
 def read(start: int = 1, end: int = LAST, actors=()):
-    steps = effector.read_fields(start, end, actors)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
+    return finished(effector.read_fields(start, end, actors))
 
 
 def ball():
