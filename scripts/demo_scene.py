@@ -177,25 +177,33 @@ def studio(scenery: bpy.types.Collection, eye=(5.0, -4.6, 1.3), aim=(0, -1.22, 0
 
 def contact_sheet(frames: list[int], path: Path) -> None:
     """Renders the frames side by side into one picture."""
+    gap = np.ones((SIZE[1], 6, 4), dtype=np.float32)
+    panels = [part for frame in frames for part in (rendered(frame), gap)]
+    save(np.concatenate(panels[:-1], axis=1), path)
+
+
+def rendered(frame: int) -> np.ndarray:
+    """A frame's pixels (height, width, 4), the lowest row first."""
     scene = bpy.context.scene
-    panels = []
+    scene.frame_set(frame)
     with tempfile.TemporaryDirectory() as folder:
-        for frame in frames:
-            scene.frame_set(frame)
-            scene.render.filepath = str(Path(folder, f"{frame}.png"))
-            bpy.ops.render.render(write_still=True)
-            picture = bpy.data.images.load(scene.render.filepath)
-            pixels = np.empty(SIZE[0] * SIZE[1] * 4, dtype=np.float32)
-            picture.pixels.foreach_get(pixels)
-            bpy.data.images.remove(picture)
-            panels += [pixels.reshape(SIZE[1], SIZE[0], 4), np.ones((SIZE[1], 6, 4), dtype=np.float32)]
-    sheet = np.concatenate(panels[:-1], axis=1)
-    image = bpy.data.images.new("Contact sheet", sheet.shape[1], sheet.shape[0])
-    image.pixels.foreach_set(sheet.ravel())
+        scene.render.filepath = str(Path(folder, "frame.png"))
+        bpy.ops.render.render(write_still=True)
+        image = bpy.data.images.load(scene.render.filepath)
+        scene.render.filepath = ""
+        pixels = np.empty((image.size[1], image.size[0], 4), dtype=np.float32)
+        image.pixels.foreach_get(pixels.ravel())
+        bpy.data.images.remove(image)
+    return pixels
+
+
+def save(pixels: np.ndarray, path: Path) -> None:
+    """Writes pixels as `rendered` has them to a PNG file."""
+    image = bpy.data.images.new(path.stem, pixels.shape[1], pixels.shape[0])
+    image.pixels.foreach_set(np.ascontiguousarray(pixels).ravel())
     image.filepath_raw, image.file_format = str(path), "PNG"
     image.save()
     bpy.data.images.remove(image)
-    scene.render.filepath = ""
 
 
 def simulate(rig: bpy.types.Object, steps: bpy.types.Collection):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 import bpy
@@ -123,24 +122,11 @@ def frame(eye, aim, lens: float) -> None:
     camera.data.lens = lens
 
 
-def rendered(number: int, size: tuple[int, int] = SIZE) -> np.ndarray:
-    """A frame's pixels (height, width, 4), the lowest row first."""
+def rendered(frame: int, size: tuple[int, int] = SIZE) -> np.ndarray:
+    """As `demo_scene.rendered`, in a size [pixels]."""
     scene = bpy.context.scene
     scene.render.resolution_x, scene.render.resolution_y, scene.cycles.samples = *size, SAMPLES
-    scene.frame_set(number)
-    with tempfile.TemporaryDirectory() as folder:
-        scene.render.filepath = str(Path(folder, "frame.png"))
-        bpy.ops.render.render(write_still=True)
-        return loaded(Path(scene.render.filepath))
-
-
-def loaded(path: Path) -> np.ndarray:
-    image = bpy.data.images.load(str(path))
-    pixels = np.empty(4 * image.size[0] * image.size[1], dtype=np.float32)
-    image.pixels.foreach_get(pixels)
-    width, height = image.size
-    bpy.data.images.remove(image)
-    return pixels.reshape(height, width, 4)
+    return demo_scene.rendered(frame)
 
 
 def save(pixels: np.ndarray, path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import demo_scene
 import named_scene
 import numpy as np
 from bake import registered
-from demo_scene import box, capsule, material, studio
+from demo_scene import box, capsule, material, rendered, save, studio
 from mathutils import Matrix, Vector
 
 SIZE = (340, 300)
@@ -79,7 +78,7 @@ def shown(name: str, data: Path) -> list[np.ndarray]:
     pictures = []
     for number, frame in enumerate((start, min(middle, settings.frame_end), settings.frame_end)):
         bpy.data.objects["Name"].hide_render = number != 1
-        pictures.append(picture(frame))
+        pictures.append(rendered(frame))
     return pictures
 
 
@@ -136,19 +135,6 @@ def place(rig: bpy.types.Object, name: str, height: float, low: float) -> None:
     scene.cycles.samples, scene.render.resolution_x, scene.render.resolution_y = SAMPLES, *SIZE
 
 
-def picture(frame: int) -> np.ndarray:
-    scene = bpy.context.scene
-    scene.frame_set(frame)
-    with tempfile.TemporaryDirectory() as folder:
-        scene.render.filepath = str(Path(folder, "frame.png"))
-        bpy.ops.render.render(write_still=True)
-        image = bpy.data.images.load(scene.render.filepath)
-        pixels = np.empty(SIZE[0] * SIZE[1] * 4, dtype=np.float32)
-        image.pixels.foreach_get(pixels)
-        bpy.data.images.remove(image)
-    return pixels.reshape(SIZE[1], SIZE[0], 4)
-
-
 def main(data: Path, folder: Path, names: list[str]) -> int:
     folder.mkdir(exist_ok=True)
     with registered():
@@ -164,10 +150,7 @@ def main(data: Path, folder: Path, names: list[str]) -> int:
         sheet = np.concatenate([part for row in reversed(rows) for part in (row, line)][:-1], axis=0)
         # half as large: without the grain of few samples, which does not compress
         sheet = sheet.reshape(sheet.shape[0] // 2, 2, sheet.shape[1] // 2, 2, 4).mean(axis=(1, 3))
-        image = bpy.data.images.new("Rigs", sheet.shape[1], sheet.shape[0])
-        image.pixels.foreach_set(sheet.ravel())
-        image.filepath_raw, image.file_format = str(folder / "rigs.png"), "PNG"
-        image.save()
+        save(sheet, folder / "rigs.png")
         print(f"written: {folder.name}/rigs.png")
         return 0
 
