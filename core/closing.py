@@ -69,7 +69,7 @@ def _stretched(model: Model, kin: Kinematics, loops: Loops) -> Kinematics:
     return replace(kin, inertia=inertia)
 
 
-def assemble_loops(model: Model, q: np.ndarray, loops: Loops, given: np.ndarray | None = None) -> np.ndarray:
+def assemble_loops(model: Model, q: np.ndarray, loops: Loops, given: np.ndarray | None) -> np.ndarray:
     """As `close`; raises LinkageError for a loop that stays open, saying by how much."""
     q = close(model, q, loops, given)
     poses = link_poses(model, q, given)[0]

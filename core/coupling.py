@@ -47,9 +47,7 @@ def message(size: int) -> memoryview:
 class Coupling:
     """The loop of `hands`, one for each device, whose springs are given; `say` gets lines where something is wrong."""
 
-    def __init__(
-        self, boxes: Mailboxes, springs: Sequence[Springs | None] = (None,), say: Callable[[str], None] = print
-    ) -> None:
+    def __init__(self, boxes: Mailboxes, springs: Sequence[Springs], say: Callable[[str], None] = print) -> None:
         k = len(springs)
         self._held, self._box, self._told = boxes.reader("held"), boxes["hands"], message(HANDS + HANDS_EACH * k)
         self._outlet, self._forces = boxes["forces"], message(1 + 7 * k)

@@ -141,7 +141,7 @@ def free_forces(
     kin: Kinematics,
     moving: Motions,
     gravity: np.ndarray,
-    forces: np.ndarray | None = None,
+    forces: np.ndarray | None,
     wrenches: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What `kinematics.bias` returns, with joint springs and dampers at rest targets and joint `forces` (nv,) among the

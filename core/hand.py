@@ -82,10 +82,8 @@ class Hand:
     on what is held, as the hand feels them; `share`: how much of them acts, as they fade, and `eased`: how much of the
     pull, as it is not stronger than the hand. `say` gets a line for every trouble."""
 
-    def __init__(
-        self, springs: Springs | None = None, say: Callable[[str], None] = print, pulls: memoryview | None = None
-    ) -> None:
-        self.springs, self.say = springs or Springs(), say
+    def __init__(self, springs: Springs, say: Callable[[str], None], pulls: memoryview | None = None) -> None:
+        self.springs, self.say = springs, say
         self.pulls = memoryview(array("d", bytes(48))) if pulls is None else pulls
         self.trouble: Trouble | None = None
         self.grip, self.share, self.lost, self.turns = 0.0, 0.0, False, False

@@ -40,7 +40,7 @@ def solve_islands(
     friction: np.ndarray,
     island: np.ndarray,
     *,
-    limits: int = 0,
+    limits: int,
     moments: Moments | None = None,
     warm: np.ndarray | None = None,
     **stop: float,
