@@ -26,6 +26,14 @@ from .role import ANIMATED, IGNORED, SIMULATED
 from .seeing_settings import SeeingSettings
 from .surface import LAYERS, SurfaceSettings
 
+GROUPS = BoolVectorProperty(
+    name="Collision Groups",
+    description="What has a group in common collides; the groups are those of Blender's rigid bodies",
+    size=LAYERS,
+    subtype="LAYER",
+    default=(True, *[False] * (LAYERS - 1)),
+)
+
 
 @overridable
 class ARMATURE_DYNAMICS_PG_partner(bpy.types.PropertyGroup):
@@ -126,13 +134,7 @@ class ARMATURE_DYNAMICS_PG_armature(SurfaceSettings, SeeingSettings, bpy.types.P
         description="Armatures that have this turned on are simulated together, and can touch and carry each other",
         default=False,
     )
-    layers: BoolVectorProperty(
-        name="Collision Groups",
-        description="What has a group in common collides; the groups are those of Blender's rigid bodies",
-        size=LAYERS,
-        subtype="LAYER",
-        default=(True, *[False] * (LAYERS - 1)),
-    )
+    layers: GROUPS
     use_ground: BoolProperty(name="Ground", description="Land on a level ground", default=True)
     ground_height: FloatProperty(
         name="Height",
@@ -332,13 +334,7 @@ class ARMATURE_DYNAMICS_PG_bone(SurfaceSettings, BodySettings, bpy.types.Propert
     use_layers: BoolProperty(
         name="Own Groups", description="Whether the bone has other collision groups than its armature", default=False
     )
-    layers: BoolVectorProperty(
-        name="Collision Groups",
-        description="What has a group in common collides; the groups are those of Blender's rigid bodies",
-        size=LAYERS,
-        subtype="LAYER",
-        default=(True, *[False] * (LAYERS - 1)),
-    )
+    layers: GROUPS
     known_as: StringProperty(name="Known As", description="What the bone was called last")
     source_mode: StringProperty(
         name="Source Mode", description="Rotation mode before physics; empty where nothing was recorded"
