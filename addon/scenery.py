@@ -16,8 +16,9 @@ from .obstacle import Geometry, Manner, body_above, manner, obstacle, read_geome
 from .problem import Problem, listed
 from .prop import placed
 from .rig import hider
+from .surface import LAYERS
 
-EVERY_LAYER = (1 << 20) - 1
+EVERY_LAYER = (1 << LAYERS) - 1
 """The ground meets everybody."""
 
 MANY = 500_000
