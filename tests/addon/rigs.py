@@ -83,6 +83,22 @@ def character(armature, start=1, roles=None, **options):
     return convert.convert(armature, snapshot, motion, roles, convert.Options(**options)), motion
 
 
+def straighten(armature):
+    """Joins an armature's keys by straight lines."""
+    for curve in curves(armature.animation_data.action):
+        for point in curve.keyframe_points:
+            point.interpolation = "LINEAR"
+
+
+def stop(armature, work, progress=0.0):
+    """Simulates until one kind of work is done so far, and stops there, as Esc does."""
+    steps = take.take(armature)
+    for now, done in steps:
+        if now == work and done >= progress:
+            break
+    steps.close()
+
+
 def curves(action):
     """The curves of an action's only or first slot."""
     if hasattr(action, "layers") and action.layers:

@@ -7,7 +7,7 @@ from armature_dynamics.addon import stage
 from armature_dynamics.addon.operators import make_dynamic
 from armature_dynamics.addon.rig import ConversionError
 from mathutils import Euler
-from rigs import chain, curves, key, make_rig, simulate, values, world_heads
+from rigs import chain, curves, key, make_rig, simulate, straighten, values, world_heads
 
 MODES = ["QUATERNION", "AXIS_ANGLE", "XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX"]
 
@@ -171,9 +171,7 @@ def test_the_velocity_of_the_animation_is_taken_over():
     armature = chain(1, height=30.0)
     armature.data.bones[0].use_local_location = False
     key(armature, "bone0", "location", {1: (0, 0, 0), 11: (0, 1, 0)})
-    for curve in curves(armature.animation_data.action):
-        for point in curve.keyframe_points:
-            point.interpolation = "LINEAR"
+    straighten(armature)
     simulate(armature, start=5, end=29)
     scene = bpy.context.scene
     scene.frame_set(5)

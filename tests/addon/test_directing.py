@@ -12,7 +12,7 @@ from armature_dynamics.addon.joint_range import roomy
 from armature_dynamics.core import Joint, Link, Linkage, compile_model
 from armature_dynamics.core.limits import Limits
 from armature_dynamics.core.spatial import exponential
-from rigs import chain, curves, finished, grouped, key, simulate, values, world_heads
+from rigs import chain, curves, finished, grouped, key, simulate, straighten, values, world_heads
 
 FIRM = 8.0
 
@@ -119,9 +119,7 @@ def test_physics_takes_over_with_the_speed_of_the_animation():
     armature = chain(3)
     armature.pose.bones["bone0"].rotation_mode = "XYZ"
     key(armature, "bone0", "rotation_euler", {1: (0, 0, 0), 13: (0, 0, -3.0), 60: (0, 0, -3.0)})
-    for curve in curves(armature.animation_data.action):
-        for point in curve.keyframe_points:
-            point.interpolation = "LINEAR"
+    straighten(armature)
     operators.make_dynamic(armature)
     key_setting(armature, simulated(armature), "hold", {1: True, 9: False})
     before = ends(armature, range(1, 9))

@@ -12,7 +12,7 @@ from armature_dynamics.addon import take
 from armature_dynamics.addon.source import action_range
 from conftest import ROOT
 from evaluated import evaluated
-from rigs import curves, key, simulate
+from rigs import curves, key, simulate, straighten
 from staging import collected, mesh_object
 
 
@@ -101,9 +101,7 @@ def _thrown(armature, speed, turns):
     for frame in (1, 2, 3, 4, 5):
         key(armature, "spine", "location", {frame: (0, 0, speed * (frame - 1) / rate)})
         key(armature, "spine", "rotation_euler", {frame: (0, 2 * np.pi * turns * (frame - 1) / rate, 0)})
-    for curve in curves(armature.animation_data.action):
-        for point in curve.keyframe_points:
-            point.interpolation = "LINEAR"
+    straighten(armature)
 
 
 def test_joints_hold_in_fast_motion(metarig):

@@ -15,7 +15,7 @@ from armature_dynamics.addon.rig import ConversionError
 from connecting import connect
 from evaluated import differences, evaluated
 from mathutils import Quaternion
-from rigs import chain, curves, finished, key, make_rig, simulate, values
+from rigs import chain, curves, finished, key, make_rig, simulate, stop, values
 
 MODES = ["QUATERNION", "AXIS_ANGLE", "XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX"]
 REDUCED = {"key_mode": "REDUCED", "key_distance": 1.0, "key_angle": 0.1}
@@ -214,11 +214,7 @@ def test_a_stopped_reduction_leaves_nothing():
     simulate(armature, end=12)
     actions = [action.name for action in bpy.data.actions]
     armature.armature_dynamics.key_mode = "REDUCED"
-    steps = take.take(armature)
-    for work, progress in steps:
-        if work == "bake" and progress >= 0.7:
-            break
-    steps.close()
+    stop(armature, "bake", 0.7)
     assert [action.name for action in bpy.data.actions] == actions
 
 

@@ -8,7 +8,7 @@ import pytest
 from armature_dynamics import addon
 from armature_dynamics.addon import compat, stage, take
 from mending import fix
-from rigs import chain, curves, finished, key, simulate, world_heads
+from rigs import chain, curves, finished, key, simulate, stop, world_heads
 from staging import cube
 
 
@@ -153,11 +153,7 @@ def test_a_take_that_is_stopped_leaves_nothing(armature, work):
     bpy.ops.armature_dynamics.make_dynamic()
     armature.armature_dynamics.frame_end = 12
     before = snapshot(armature)
-    steps = take.take(armature)
-    for now, _ in steps:
-        if now == work:
-            break
-    steps.close()
+    stop(armature, work)
     assert snapshot(armature) == before
 
 
@@ -165,11 +161,7 @@ def test_a_stopped_second_take_leaves_the_first(armature):
     """Esc in a second try must not cost the first."""
     simulate(armature)
     before = snapshot(armature)
-    steps = take.take(armature)
-    for now, _ in steps:
-        if now == "measure":
-            break
-    steps.close()
+    stop(armature, "measure")
     assert snapshot(armature) == before
 
 

@@ -3,11 +3,11 @@
 import bpy
 import numpy as np
 import pytest
-from armature_dynamics.addon import casting, nla, preflight, stage, take
+from armature_dynamics.addon import casting, nla, preflight, stage
 from armature_dynamics.addon.problem import ConversionError
 from connecting import connect, key_enabled
 from evaluated import differences, evaluated
-from rigs import chain, curves, key, simulate, world_heads
+from rigs import chain, curves, key, simulate, stop, straighten, world_heads
 from test_bake import exact
 from test_life import snapshot
 
@@ -188,11 +188,7 @@ def test_a_take_that_is_stopped_leaves_no_strip(armature, work, second):
     if second:
         simulate(armature)
     before = everything(armature)
-    steps = take.take(armature)
-    for now, _ in steps:
-        if now == work:
-            break
-    steps.close()
+    stop(armature, work)
     assert everything(armature) == before
 
 
@@ -258,9 +254,7 @@ def test_the_velocity_of_a_strip_is_taken_over():
     armature = chain(1, height=30.0)
     armature.data.bones[0].use_local_location = False
     key(armature, "bone0", "location", {1: (0, 0, 0), 11: (0, 1, 0)})
-    for curve in curves(armature.animation_data.action):
-        for point in curve.keyframe_points:
-            point.interpolation = "LINEAR"
+    straighten(armature)
     pushed_down(armature)
     simulate(armature, start=5, end=29)
     bpy.context.scene.frame_set(5)

@@ -7,7 +7,7 @@ from armature_dynamics.addon import casting, preflight
 from armature_dynamics.addon.operators import make_dynamic
 from armature_dynamics.addon.problem import ConversionError
 from connecting import empty, places
-from rigs import chain, curves, key, make_rig, simulate, values
+from rigs import chain, curves, key, make_rig, simulate, straighten, values
 
 
 def on_a_path(armature):
@@ -71,10 +71,9 @@ def cycled(armature):
 
 def extrapolated(armature):
     key(armature, "bone0", "location", {11: (0, 0, 0), 17: (0, 1, 0)})
+    straighten(armature)
     for curve in curves(armature.animation_data.action):
         curve.extrapolation = "LINEAR"
-        for point in curve.keyframe_points:
-            point.interpolation = "LINEAR"
     return {}
 
 
