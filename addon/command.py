@@ -168,27 +168,9 @@ def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace],
         _check_report(options.report, [Path(source), *filter(None, [options.out])])
     warnings = open_file(options)
     armature = _find(options.armature, options.frames)
-    settings = armature.armature_dynamics
-    if not settings.enabled:
+    if not armature.armature_dynamics.enabled:
         operators.make_dynamic(armature)
-    if options.frames:
-        settings.frame_start, settings.frame_end = options.frames
-    if options.substeps:
-        settings.substeps = options.substeps
-    if options.no_ground:
-        settings.use_ground = False
-
-    if options.key_step:
-        settings.key_mode, settings.key_step = STEP, options.key_step
-    if options.reduce_keys:
-        settings.key_mode = REDUCED
-        settings.key_distance, settings.key_angle = options.reduce_keys
-    if options.blend:
-        settings.blend_in, settings.blend_out = options.blend
-
-    if options.adaptive:
-        _set_adaptive(*options.adaptive)
-
+    _set(armature.armature_dynamics, options)
     report = _followed(take(armature, final=True))
     report.input = source
     report.warnings[:0] = warnings
@@ -201,6 +183,25 @@ def _bake(options: argparse.Namespace, open_file: Callable[[argparse.Namespace],
     print(f"{report.armature}: {'ok' if report.ok else 'NOT ok'}")
     print("\n".join([*report.lines(), *report.events(), *(f"warning: {line}" for line in report.news())]))
     return report
+
+
+def _set(settings, options: argparse.Namespace) -> None:
+    """Gives an armature's settings, and the scene's, what the options say."""
+    if options.frames:
+        settings.frame_start, settings.frame_end = options.frames
+    if options.substeps:
+        settings.substeps = options.substeps
+    if options.no_ground:
+        settings.use_ground = False
+    if options.key_step:
+        settings.key_mode, settings.key_step = STEP, options.key_step
+    if options.reduce_keys:
+        settings.key_mode = REDUCED
+        settings.key_distance, settings.key_angle = options.reduce_keys
+    if options.blend:
+        settings.blend_in, settings.blend_out = options.blend
+    if options.adaptive:
+        _set_adaptive(*options.adaptive)
 
 
 def _set_adaptive(mode: str, value: float) -> None:
