@@ -52,7 +52,7 @@ clock = time.perf_counter
 
 
 @dataclass
-class Hold:
+class Held:
     """A link of an actor of so much `weight` [N] that is held at a `point` (3,) by the `mouse` device; `springs` are of
     its hand, and are made `stiffer` so many times."""
 
@@ -96,7 +96,7 @@ class Performance:
         # what begins after its range goes along with the rest of the scene's
         ends = frames(armature)[1], bpy.context.scene.frame_end
         self.take = Take(armature, frame, next((end for end in ends if end > frame), frame + 1))
-        self._held: list[Hold | None] = [None] * HANDS
+        self._held: list[Held | None] = [None] * HANDS
         self._boxes: Mailboxes | None = None
         self._puppets: Puppets | None = None
         self._before, self._budget = None, MOST * frame_time()
@@ -183,7 +183,7 @@ class Performance:
         weight = mass * max(float(np.linalg.norm(gravity(actor.armature))), least)
         stiffness = weight / (SAG * character.height)
         springs = Springs(stiffness=stiffness, strength=STRONG * weight, load=mass, felt=False)
-        held = Hold(actor, weight, link, point, self._mice[hand], springs)
+        held = Held(actor, weight, link, point, self._mice[hand], springs)
         self._coupling.hands[hand].take(springs)
         held.mouse.moves(place)
         self._held[hand] = held

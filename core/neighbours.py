@@ -16,7 +16,7 @@ ROOM = 3.0
 
 
 @dataclass(frozen=True)
-class Near:
+class NearPairs:
     """Pairs of rounds `a` and `b` (p,), the shapes' numbers, that were near when the axes of rounds had their `ends`;
     `rows` (2, p) among the rounds, `radii` (2, p, 2)."""
 
@@ -34,12 +34,12 @@ class Neighbours:
         self._geometry, self._a, self._b = geometry, a, b
         self._rows = geometry.row[np.stack((a, b))]
         self._spare = SPARE * float(geometry.radii[self._rows].mean()) if len(a) else 0.0
-        self._near: Near | None = None
+        self._near: NearPairs | None = None
 
     def __len__(self) -> int:
         return len(self._a)
 
-    def near(self, placed: Placed, margin: np.ndarray, travel: np.ndarray | None, reach: float) -> Near:
+    def near(self, placed: Placed, margin: np.ndarray, travel: np.ndarray | None, reach: float) -> NearPairs:
         """Pairs among which are all whose boxes are nearer than `far` says, which is at most twice the `reach` [m]."""
         if reach > self._spare:
             # so fast that nothing found would do for long
@@ -49,7 +49,7 @@ class Neighbours:
             near = self._near = self._found(placed, ROOM * self._spare)
         return near
 
-    def _found(self, placed: Placed, room: float | np.ndarray) -> Near:
+    def _found(self, placed: Placed, room: float | np.ndarray) -> NearPairs:
         ends, radii, (one, other) = placed.ends, self._geometry.radii[:, :, None], self._rows
         low, high = np.minimum.reduce(ends - radii, axis=1), np.maximum.reduce(ends + radii, axis=1)
         # from high of b to low of a and from high of a to low of b at once
@@ -57,7 +57,7 @@ class Neighbours:
         first, second = np.concatenate((low, below)), np.concatenate((below, low))
         met = (np.maximum.reduce(first.take(one, axis=1) + second.take(other, axis=1)) <= room).nonzero()[0]
         rows = self._rows.take(met, axis=1)
-        return Near(ends, self._a.take(met), self._b.take(met), rows, self._geometry.radii.take(rows, axis=0))
+        return NearPairs(ends, self._a.take(met), self._b.take(met), rows, self._geometry.radii.take(rows, axis=0))
 
 
 def far(a: np.ndarray, b: np.ndarray, margin: np.ndarray, travel: np.ndarray | None) -> np.ndarray:
