@@ -347,11 +347,8 @@ def assemble(
 
     slot_parent = np.concatenate(slot_parent_parts)
     links = first_link
-    floating = joint_of[cluster] >= 0
-    is_root = root_of == np.arange(n)
-    own_joint = floating & is_root
-    freedom_slot[own_joint] = first_freedom + 6 * joint_of[cluster[own_joint]]
-    cluster_of = np.full(links, 0)
+    freedom_slot[roots[joints]] = first_freedom + 6 * np.arange(len(joints))
+    cluster_of = np.zeros(links, dtype=int)
     cluster_of[slot] = number[cluster]
     renumbered = cluster_parent[order]
     return Assembly(
