@@ -211,7 +211,7 @@ class Feedback:
 
     @cached_property
     def _loops(self) -> LoopForces:
-        """The loops' forces, and where links are held: quasi-statics has the former only."""
+        """The forces of the loops of quasi-statics, in which held links count as ends, too."""
         return LoopForces(self.body.articulation, self.model, self.body.loops, self.links)
 
     def _map(self, frames, velocity, A, B, own, applied, added) -> AffineMap:
