@@ -55,22 +55,27 @@ def unregister() -> None:
 
 
 def _draw() -> None:
-    import gpu
-    from gpu_extras.batch import batch_for_shader
-
     context = bpy.context
     if not context.space_data.overlay.show_overlays:
         return
     shown = [context.object, *(thing for thing in context.selected_objects if thing != context.object)]
-    shader = gpu.shader.from_builtin("UNIFORM_COLOR")
-    shader.bind()
-    gpu.state.depth_test_set("NONE")
-    gpu.state.blend_set("ALPHA")
-    gpu.state.point_size_set(POINT_SIZE)
     drawn = []
     for armature in shown:
         if armature and armature.type == "ARMATURE" and armature.armature_dynamics.enabled:
             drawn += figures(armature, context.scene.frame_current)
+    paint(drawn, POINT_SIZE)
+
+
+def paint(drawn: list[tuple], size: float) -> None:
+    """Draws figures in a 3D view: their kind, color and places in the world; POINTS of a size [pixels]."""
+    import gpu
+    from gpu_extras.batch import batch_for_shader
+
+    shader = gpu.shader.from_builtin("UNIFORM_COLOR")
+    shader.bind()
+    gpu.state.depth_test_set("NONE")
+    gpu.state.blend_set("ALPHA")
+    gpu.state.point_size_set(size)
     for kind, color, points in drawn:
         if len(points):
             shader.uniform_float("color", color)

@@ -6,6 +6,7 @@ import bpy
 import numpy as np
 from bpy_extras import view3d_utils
 
+from .overlay import paint
 from .performance import Performance, Pull
 
 TURNS, WIDTH = 8, 0.012
@@ -71,19 +72,8 @@ class Drawing:
             bpy.types.SpaceView3D.draw_handler_remove(self._handles.pop(), "WINDOW")
 
     def _lines(self) -> None:
-        import gpu
-        from gpu_extras.batch import batch_for_shader
-
         eye = np.array(bpy.context.region_data.view_matrix)[2, :3]
-        shader = gpu.shader.from_builtin("UNIFORM_COLOR")
-        gpu.state.depth_test_set("NONE")
-        gpu.state.blend_set("ALPHA")
-        gpu.state.point_size_set(POINT)
-        for kind, color, points in figures(self._performance.pulls(), eye):
-            shader.uniform_float("color", color)
-            batch_for_shader(shader, kind, {"pos": points}).draw(shader)
-        gpu.state.point_size_set(1.0)
-        gpu.state.blend_set("NONE")
+        paint(figures(self._performance.pulls(), eye), POINT)
 
     def _text(self) -> None:
         import blf
