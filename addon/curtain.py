@@ -20,7 +20,7 @@ def is_up(given: ExitStack | None = None) -> bool:
 
 
 def lift(workspace, area) -> ExitStack:
-    """A stack that gives back, when closed, what a performance that begins in an area takes; `close` it at its end."""
+    """A stack that gives back what a performance that begins in an area takes; `close` it at its end."""
     given = ExitStack()
     _playing.append(given)
     given.callback(_playing.clear)
