@@ -34,6 +34,9 @@ an error grows with time, and is looked at as often as ever."""
 AT_ONCE = 4
 """What is met for the first time brings a refresh; after another of that kind only after so many steps where an error
 is given, else not before the next."""
+HARD = 8.0
+"""A contact that presses so many times as hard as any since the last refresh brings one at once, calm or not: rigid
+zones that are dragged over an edge turn as levers where joints would have given."""
 MOST = 0.5
 """A threshold for which more than such a part of the joints would stand in for the others goes by single ones."""
 KEEP = 4.0
@@ -84,7 +87,8 @@ class Hybrid:
     meets; it is looked at anew when it has lasted so many as it `lasts` and, beyond, `until` a time [s].
 
     `before`: the model's state when the body took over, None while it does not; `error`: what was left out then, in the
-    terms of `Adaptive.threshold`; with a number of joints always less what others are expected to take over.
+    terms of `Adaptive.threshold`; with a number of joints always less what others are expected to take over. The
+    `hardest` force of a contact since then [N].
     """
 
     body: HybridModel
@@ -94,6 +98,7 @@ class Hybrid:
     calm: float
     lasts: int
     until: float
+    hardest: float
     steps: int = 0
     before: State | None = None
 
@@ -107,8 +112,8 @@ class Hybrid:
     def left(self, state: State) -> tuple[Hybrid, State]:
         return replace(self, before=None), self.whole(state)
 
-    def stepped(self) -> Hybrid:
-        return replace(self, steps=self.steps + 1)
+    def stepped(self, state: State) -> Hybrid:
+        return replace(self, steps=self.steps + 1, hardest=max(self.hardest, _hardest(state)))
 
     def due(self, time: float) -> bool:
         """Whether it is to be looked at anew at a `time` [s]."""
@@ -117,7 +122,7 @@ class Hybrid:
     def surprised(self, state: State) -> bool:
         """Whether the step to a `state` of the body met something for which it was not chosen."""
         if self.steps < self.calm:
-            return False
+            return _hardest(state) > HARD * self.hardest
         return not np.isin(_pressed(state), self.touching).all()
 
 
@@ -213,12 +218,13 @@ class Chooser:
             gathered = world.gathered(body)
         gathered = gathered.looking_near(body.enter(state), span)
         calm = 0.0 if met is None else AT_ONCE if self.adaptive.threshold is not None else np.inf
+        hardest = max(_hardest(each) for each in (state, met) if each is not None)
         if len(active) == len(self._movable):
             # no others can answer
-            calm = np.inf
+            calm = hardest = np.inf
         # a span may end between two steps, by rounding
         until = state.time + lasts / self.adaptive.interval * SPAN - 0.5 * h
-        return Hybrid(body, gathered, error, np.concatenate(touching), calm, lasts, until), state
+        return Hybrid(body, gathered, error, np.concatenate(touching), calm, lasts, until, hardest), state
 
     def _span(self, h: float) -> float:
         """Seconds from one refresh to the next in steps of `h` seconds."""
@@ -289,6 +295,12 @@ def _pressed(state: State) -> np.ndarray:
     pressed = memory.pushes[:, 0] > 0.0
     # parts are slots of the model, whether the state is its own or that of a body
     return memory.contacts.part[pressed] * (1 << 31) + memory.contacts.other_part[pressed]
+
+
+def _hardest(state: State) -> float:
+    """The greatest force with which something presses in a state [N]."""
+    memory = state.memory
+    return 0.0 if memory is None else float(memory.pushes[:, 0].max(initial=0.0)) / memory.h
 
 
 def _beyond_rest(world: World, state: State) -> np.ndarray:
