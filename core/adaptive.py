@@ -35,8 +35,8 @@ AT_ONCE = 4
 """What is met for the first time brings a refresh; after another of that kind only after so many steps where an error
 is given, else not before the next."""
 HARD = 8.0
-"""A contact that presses so many times as hard as any since the last refresh brings one at once, calm or not: rigid
-zones that are dragged over an edge turn as levers where joints would have given."""
+"""A contact that presses so many times as hard as any at the last refresh brings one at once, calm or not: rigid zones
+that are dragged over an edge turn as levers where joints would have given."""
 MOST = 0.5
 """A threshold for which more than such a part of the joints would stand in for the others goes by single ones."""
 KEEP = 4.0
@@ -87,8 +87,8 @@ class Hybrid:
     meets; it is looked at anew when it has lasted so many as it `lasts` and, beyond, `until` a time [s].
 
     `before`: the model's state when the body took over, None while it does not; `error`: what was left out then, in the
-    terms of `Adaptive.threshold`; with a number of joints always less what others are expected to take over. The
-    `hardest` force of a contact since then [N].
+    terms of `Adaptive.threshold`; with a number of joints always less what others are expected to take over; `hardest`:
+    the greatest force of a contact then [N].
     """
 
     body: HybridModel
@@ -112,8 +112,8 @@ class Hybrid:
     def left(self, state: State) -> tuple[Hybrid, State]:
         return replace(self, before=None), self.whole(state)
 
-    def stepped(self, state: State) -> Hybrid:
-        return replace(self, steps=self.steps + 1, hardest=max(self.hardest, _hardest(state)))
+    def stepped(self) -> Hybrid:
+        return replace(self, steps=self.steps + 1)
 
     def due(self, time: float) -> bool:
         """Whether it is to be looked at anew at a `time` [s]."""

@@ -36,16 +36,14 @@ def inside(world: World, poses: np.ndarray) -> tuple[tuple[str, str | int, float
     pushed out gently, or held by what they are stuck through."""
     model, geometry = world.model, world.collider.geometry
     a, b, gap = world.collider.overlaps(poses)
-    link_of = np.full(model.assembly.links + 1, model.n)
-    link_of[model.assembly.slot] = np.arange(model.n)
     scenery, thickness = _scenery(model), _thickness(model)
     # whichever of the two is none of the scenery
-    swap = scenery[link_of[geometry.slot[a]]]
+    swap = scenery[model.link_of[geometry.slot[a]]]
     a, b = np.where(swap, b, a), np.where(swap, a, b)
-    one, other = link_of[geometry.slot[a]], link_of[geometry.slot[b]]
+    one, other = model.link_of[geometry.slot[a]], model.link_of[geometry.slot[b]]
     found: dict[tuple[str, str | int], float] = {}
     for k in np.flatnonzero(~scenery[one] & scenery[other] & (gap < -PASSING * thickness[one])):
-        thing = model.names[other[k]] if other[k] < model.n else int(b[k]) - world.collider.moving
+        thing = model.names[other[k]] if other[k] >= 0 else int(b[k]) - world.collider.moving
         pair = model.names[one[k]], thing
         found[pair] = max(found.get(pair, 0.0), -float(gap[k]))
     return tuple((link, thing, depth) for (link, thing), depth in found.items())

@@ -245,7 +245,7 @@ class System:
             return self
         touched = state.memory.touched
         if self.hybrid is not None:
-            system = replace(self, hybrid=self.hybrid.stepped(state))
+            system = replace(self, hybrid=self.hybrid.stepped())
             touched = self.hybrid.body.slot_root[touched]
         path.touched.append(touched)
         path.seconds.append(time.perf_counter() - begin)
