@@ -81,7 +81,7 @@ def test_the_energy_that_may_be_gained_grows_with_what_there_is(weight, motion, 
         measured = dict.fromkeys(("joint_separation_max_m", "bake_error_max_m", "bake_error_max_deg"), 0.0)
         measured |= {"penetration_max_m": 0.0, "limit_violation_max_deg": 0.0, "energy_gain_max_J": gained}
         report = Report("", "", "", 1, 6, 2, 1, {}, {}, **measured)
-        report.judge(2.0, 2.0, weight, motion, 1.0, driven=False)
+        report.judge(2.0, 2.0, weight, motion, 1.0, driven=False, exact=(), allowed=(0.0, 0.0), controlled=False)
         assert report.ok == is_ok
         assert [warning.code for warning in report.warnings] == ([] if is_ok else ["energy"])
 
