@@ -39,8 +39,8 @@ HASTE, GAIN, LOST = 2.0, 5e-4, 5e-3
 """A frame that ends needing more than so many times its steps is taken again, one that gains so much energy, as a share
 of weight times size and motion, and one in which free flight strays so far, as a part of `World.size`."""
 WILD, MORE = 4.0, 4
-"""A frame whose joints turn farther in a step [rad] is not waited for; it is taken again in at most so many times its
-steps, as the speed of what has exploded says nothing."""
+"""A frame in which a joint turns farther in a step [rad] is left there if it will be taken again: in at most so many
+times its steps, as the speed of what has exploded says nothing."""
 EXPLOSION = 100.0
 """A gain of energy in one frame, in the same terms, that is no error of integration any more."""
 POSES, PENETRATION, ENERGY, SUBSTEPS = 2, 4, 6, 7
@@ -252,7 +252,8 @@ class Simulation:
     def _attempt(self, system: System, substeps: int) -> Generator[None, None, tuple[System, State, float]]:
         """A frame in so many steps: the system and the state after it, with free flights made exact, and how far
         bodies that flew had strayed [m]."""
-        tried = self.substeps is None and substeps < self._most
+        # a link so fast asks for more than HASTE times these steps, unless there are not so many
+        tried = self.substeps is None and HASTE * substeps < self._most
         fastest = WILD * substeps / self.frame_time if tried else math.inf
         changed, path = yield from system.advanced(self.state, self.frame_time, substeps, fastest)
         self._seconds += path.seconds

@@ -31,8 +31,8 @@ NEARBY = 0.01
 
 @dataclass
 class Advance:
-    """A stretch of time: the `state` at its end, or where it stopped before, the pairs of slots that
-    `touched`, and the `seconds` that each step took."""
+    """A stretch of time: the `state` at its end, or where it stopped before, the pairs of slots that `touched`, and the
+    `seconds` that each step took."""
 
     state: State
     touched: list[np.ndarray] = field(default_factory=list)

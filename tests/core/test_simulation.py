@@ -80,6 +80,23 @@ def test_a_frame_that_is_taken_again_is_not_reached_either(monkeypatch):
     assert seen == [(0, 0, True), *[(None, 0, True)] * (len(seen) - 2), (1, 1, False)]
 
 
+@pytest.mark.parametrize("substeps", [2, 300, 499, 500, 700, 999, 1000])
+def test_what_is_left_in_the_midst_of_a_frame_is_taken_again(substeps):
+    """A frame of 1/24 s may have 1,000 steps. What spins beyond all measure is left after the first of fewer, but where
+    twice as many are more than there may be, to its end."""
+    spinning = State(np.zeros(1), np.array([1e6]))
+    simulation = Simulation(compile_model(chain(1)), state=spinning, gravity=(0.0, 0.0, 0.0))
+    simulation._record()
+
+    def attempt():
+        result.extend((yield from simulation._attempt(simulation.system, substeps)))
+
+    result: list = []
+    assert len(list(attempt())) == (1 if substeps < 500 else substeps)
+    _, state, strayed = result
+    assert state.time == pytest.approx(1 / 24) or simulation._hurried(state, substeps, strayed)
+
+
 def test_a_trajectory_has_one_row_per_frame():
     """Bake and preview index frames by their number."""
     path = fall(8)
